@@ -1,0 +1,94 @@
+"""What a command's work came to, as values: the loops return them, status.py renders them, scripts rely on them.
+
+One class per row of the table of status blocks; no I/O, no rendering, no exit statuses (status.py knows those).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mergepub.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFacts:
+    """What a merged version was made of, and how its conflicts were settled, if any were."""
+
+    base_version: int
+    their_version: int
+    settled: int = 0
+    favour: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A publish, append or delete that succeeded. ``body`` is the merged body where a merge was made, else None."""
+
+    version: int
+    merge: MergeFacts | None = None
+    unchanged: bool = False
+    replayed: bool = False
+    current_version: int | None = None
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A document as the store answered it."""
+
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Plain version mismatch: nothing was tried beyond the compare-and-swap."""
+
+    your_version: int
+    current_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The edits overlap: nothing was published; ``body`` is the marked body, ``unterminated`` the sides without a
+    final newline inside a conflict ("ours", "theirs")."""
+
+    your_version: int
+    current_version: int
+    conflicts: int
+    marker_size: int
+    body: bytes
+    unterminated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """``retries`` merge attempts lost the race."""
+
+    your_version: int
+    current_version: int
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A conflict with a reason: base-unavailable, deleted, recreated, binary. ``current_version`` is the tombstone's when
+    deleted."""
+
+    your_version: int
+    current_version: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A clean merge, for review: publish ``body`` with expected version ``publish_at``."""
+
+    base_version: int
+    their_version: int
+    publish_at: int
+    body: bytes
+    settled: int = 0
+    favour: str | None = None
+
+
+Outcome = Published | Fetched | Mismatch | Overlap | Contention | Refused | Candidate

@@ -1,0 +1,90 @@
+"""Document paths such as ``/docs/guide.md`` and their version form ``/docs/guide.md/v5``: parse and validate.
+
+Nothing here touches the file system or a store; local file names live elsewhere.
+"""
+
+from __future__ import annotations
+
+from mergepub.errors import BadPathError
+
+MAX_PATH_BYTES = 1024
+
+
+def check_path(path: str) -> str:
+    """Return ``path`` when it is a valid document path.
+
+    Raises:
+        BadPathError: naming the first rule that the path breaks.
+    """
+    rule = _broken_rule(path)
+    if rule:
+        raise BadPathError(f"bad path {path!r}: {rule}", hint="use a path such as /docs/guide.md")
+    return path
+
+
+def split_version(path: str) -> tuple[str, int | None]:
+    """Split ``/docs/guide.md/v5`` into ``("/docs/guide.md", 5)``; a path without ``/vN`` gives ``(path, None)``.
+
+    Raises:
+        BadPathError: when the document part breaks a rule, or the number has a leading zero or is 0.
+    """
+    head, _, last = path.rpartition("/")
+    if not (head and is_version_segment(last)):
+        return check_path(path), None
+    if last[1] == "0":
+        raise BadPathError(
+            f"bad path {path!r}: versions are numbered from 1 without leading zeros", hint=f"try {head}/v1"
+        )
+    return check_path(head), int(last[1:])
+
+
+def is_version_segment(segment: str) -> bool:
+    """True for ``v`` followed by ASCII digits only."""
+    return len(segment) > 1 and segment[0] == "v" and segment[1:].isascii() and segment[1:].isdigit()
+
+
+def check_prefix(prefix: str) -> str:
+    """Return ``prefix`` when it can start a document path (``/``, ``/docs``, ``/docs/``).
+
+    Raises:
+        BadPathError: naming the rule that it breaks.
+    """
+    if prefix != "/":
+        check_path(prefix.removesuffix("/"))
+    return prefix
+
+
+def _broken_rule(path: str) -> str | None:
+    if not path.startswith("/"):
+        return "it must start with /"
+    try:
+        size = len(path.encode("utf-8"))
+    except UnicodeEncodeError:
+        return "it must be valid UTF-8"
+    if size > MAX_PATH_BYTES:
+        return f"it has {size} bytes, the limit is {MAX_PATH_BYTES}"
+    return _broken_character_rule(path) or _broken_segment_rule(path[1:].split("/"))
+
+
+def _broken_character_rule(path: str) -> str | None:
+    # C1 controls are refused with the C0 ones: a terminal obeys both.
+    if any(c < " " or "\x7f" <= c <= "\x9f" for c in path):
+        return "it holds a control character"
+    if not path.isascii():
+        import unicodedata  # only a path outside ASCII needs its tables
+
+        if not unicodedata.is_normalized("NFC", path):
+            return "it must be in Unicode normal form NFC"
+    return None
+
+
+def _broken_segment_rule(segments: list[str]) -> str | None:
+    if "" in segments:
+        return "it holds an empty segment (// or a trailing /)"
+    if "." in segments or ".." in segments:
+        return "it holds a . or .. segment"
+    if segments[0] == "-":
+        return "its first segment is -, which is reserved"
+    if is_version_segment(segments[-1]):
+        return f"its last segment {segments[-1]} reads as a version"
+    return None

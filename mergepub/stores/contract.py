@@ -1,0 +1,134 @@
+"""The store contract: the few operations every backend has, with their promises written at each.
+
+A backend does all I/O of documents and decides nothing: no merging, no retrying, no parsing of bodies. What one system
+can do and another cannot is data in ``Capabilities``; the conformance suite (tests/stores/conformance.py) reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version
+
+MAX_BODY = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do. ``max_bytes`` is the largest body it takes, None where it knows no limit."""
+
+    cas: Literal["atomic", "lock", "best-effort", "none"] = "atomic"
+    history: Literal["full", "retained", "none"] = "full"
+    detects_delete: bool = True
+    server_merges: bool = False
+    normalises: bool = False
+    branches: bool = False
+    batch_atomic: bool = False
+    max_bytes: int | None = MAX_BODY
+
+
+class Store(Protocol):
+    """One store of documents.
+
+    Every method may raise ``UnavailableError`` (and its subclasses), ``DeniedError``, ``InvalidStoreError``. Paths are
+    valid document paths (``paths.check_path``); the caller has checked them. Every answer comes from one consistent
+    state of the store.
+    """
+
+    @property
+    def url(self) -> str:
+        """The URL that opens this store again, without secrets."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this backend can do."""
+        ...
+
+    def fetch(self, path: str, version: int | None = None) -> Document:
+        """The head, or an immutable version, byte for byte as it was stored.
+
+        ``current`` is the head's number in the same consistent state.
+
+        Raises:
+            NotFoundError: no such document or version; ``tombstone`` is set when the document is deleted (head asked
+                for) or the asked version is a tombstone.
+        """
+        ...
+
+    def publish(
+        self,
+        path: str,
+        body: bytes,
+        expected: Version,
+        *,
+        author: str = "",
+        message: str = "",
+        merged_from: MergedFrom | None = None,
+        source: str | None = None,
+        kind: str = TEXT,
+    ) -> Receipt:
+        """Make ``body`` the next version if the head is ``expected`` (or ABSENT and there is no document now).
+
+        One atomic step, checked in this order: exact retry (in the present incarnation of a document that is not
+        deleted, version expected + 1 has this digest - for ABSENT the incarnation's first version -, or a merge record
+        has this pair of expected number and digest of the caller's body): ``replayed``; the body equals the head's:
+        ``unchanged``; compare-and-swap. A yes is durable: it survives ``kill -9`` of everything.
+
+        Raises:
+            VersionConflictError: the head is another version (also when expected is above the head).
+            DocumentExistsError: expected ABSENT and the document exists.
+            DocumentDeletedError: the document is deleted and expected is not ABSENT.
+            RecreatedError: expected is of an earlier incarnation than the head's.
+            NotFoundError: expected is not ABSENT and the document never existed.
+            RejectedError: the body is over the limit, or a label holds NUL.
+        """
+        ...
+
+    def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
+        """Add ``body`` to the end of whatever the head is; ``\\n`` goes between where a non-empty head lacks it.
+
+        ``key`` is random, made once per command, and kept with the version: the same key with the same digest of
+        ``body`` answers the first version, ``replayed``.
+
+        Raises:
+            NotFoundError: missing or deleted document (``tombstone`` set).
+            RejectedError: the result is over the limit, or the key is known with another body.
+        """
+        ...
+
+    def delete(self, path: str, expected: Version, *, author: str = "", message: str = "") -> Receipt:
+        """Put a tombstone (a version without a body) on the head if it is ``expected``.
+
+        A tombstone at expected + 1 in the present incarnation is ``replayed``.
+
+        Raises: as ``publish``; ``NotFoundError`` when the document never existed.
+        """
+        ...
+
+    def versions(self, path: str, *, before: int | None = None, limit: int | None = None) -> Iterator[Revision]:
+        """History, newest first, tombstones and earlier incarnations included; only versions below ``before``.
+
+        Raises:
+            NotFoundError: the document never existed.
+        """
+        ...
+
+    def list(
+        self, prefix: str = "/", *, after: str | None = None, limit: int | None = None, deleted: bool = False
+    ) -> Iterator[Listed]:
+        """Documents whose path is ``prefix`` or lies below it, by path in code point order, only paths above ``after``.
+
+        ``deleted`` adds those whose head is a tombstone.
+        """
+        ...
+
+    def verify(self, path: str | None = None) -> Iterator[str]:
+        """Check digests, hash chain and numbering of one document or all; yields one sentence for each fault found."""
+        ...
+
+    def close(self) -> None:
+        """Release what the store holds. Closing twice is fine."""
+        ...
