@@ -45,6 +45,16 @@ class MergepubError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # The default calls the class with the message alone and so loses, or misses, the keyword-only data.
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[MergepubError], args: tuple[object, ...], data: dict[str, object]) -> MergepubError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(data)
+    return error
+
 
 class InputError(MergepubError):
     """The call itself is wrong: usage, option, file or body."""
@@ -132,17 +142,22 @@ class NotFoundError(MergepubError):
 
 
 class UnavailableError(MergepubError):
-    """The store cannot be reached, opened or locked right now."""
+    """The store cannot be reached, opened or locked right now; ``after`` is the seconds it asked to wait, or None."""
 
     exit_status = 4
+
+    def __init__(self, message: str, *, after: float | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.after = after
 
 
 class ThrottledError(UnavailableError):
     """Asked too often; ``after`` is the number of seconds to wait."""
 
+    after: float
+
     def __init__(self, message: str, *, after: float, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.after = after
+        super().__init__(message, after=after, hint=hint)
 
 
 class ContentionError(UnavailableError):
