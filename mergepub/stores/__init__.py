@@ -1,0 +1,90 @@
+"""Stores of documents: the contract, the backends, and the wrappers around them.
+
+``open_store`` turns a URL into a store; a backend's module is imported when its scheme is asked for. Backends of other
+people register a function ``open_url(url, *, max_body=None) -> Store`` under the entry point group ``mergepub.stores``,
+named by their scheme.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from mergepub.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from mergepub.stores.contract import Store
+
+_Opener = Callable[..., "Store"]
+
+ENTRY_POINTS = "mergepub.stores"
+
+# scheme -> module of the backend, extra that installs what it needs
+_BACKENDS: dict[str, tuple[str, str | None]] = {
+    "sqlite": ("mergepub.stores.sqlite", None),
+    "memory": ("mergepub.stores.memory", None),
+    "postgresql": ("mergepub.stores.postgres", "postgres"),
+    "http": ("mergepub.stores.http", None),
+    "https": ("mergepub.stores.http", None),
+}
+
+
+def open_store(url: str, *, max_body: int | None = None) -> Store:
+    """The store that ``url`` names. Nothing is opened or created before the first call needs it.
+
+    Args:
+        url: ``sqlite:///relative``, ``sqlite:////absolute``, a plain path (SQLite), ``memory:``, ``postgresql://...``,
+            ``http(s)://...``, or a scheme that an installed package brings.
+        max_body: the largest body in bytes that the store takes, None for its default.
+
+    Raises:
+        InputError: the URL is not one, its scheme is unknown, or an extra is missing.
+    """
+    if not url or "\0" in url:
+        raise InputError(f"bad store {url!r}: give a URL such as sqlite:///store.sqlite, or a file")
+    return _opener(_scheme(url))(url, max_body=max_body)
+
+
+def default_url() -> str:
+    """``MERGEPUB_STORE``, or the SQLite file in the user's data directory, as a URL."""
+    configured = os.environ.get("MERGEPUB_STORE")
+    if configured:
+        return configured
+    from platformdirs import user_data_path
+
+    return f"sqlite:///{user_data_path('mergepub', appauthor=False) / 'store.sqlite'}"
+
+
+def _scheme(url: str) -> str:
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)(://|:\Z)|memory:", url)
+    return (match[1] or "memory").lower() if match else "sqlite"
+
+
+def _opener(scheme: str) -> _Opener:
+    if scheme in _BACKENDS:
+        module, extra = _BACKENDS[scheme]
+        return _imported(module, scheme, extra)
+    for point in _entry_points():
+        if point.name == scheme:
+            return cast("_Opener", point.load())
+    known = sorted({*_BACKENDS, *(point.name for point in _entry_points())} - {"memory"})
+    raise InputError(f"there is no store for {scheme}://; known are {', '.join(known)}, and a plain file path")
+
+
+def _imported(module: str, scheme: str, extra: str | None) -> _Opener:
+    try:
+        return cast("_Opener", import_module(module).open_url)
+    except ModuleNotFoundError as error:
+        remedy = f"the extra {extra}: pip install 'mergepub[{extra}]'" if extra else f"the package {error.name}"
+        raise InputError(f"{scheme}:// needs {remedy}") from error
+
+
+def _entry_points() -> list[EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return list(entry_points(group=ENTRY_POINTS))

@@ -6,8 +6,10 @@ can do and another cannot is data in ``Capabilities``; the conformance suite (te
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version
@@ -27,6 +29,21 @@ class Capabilities:
     branches: bool = False
     batch_atomic: bool = False
     max_bytes: int | None = MAX_BODY
+
+
+def now() -> str:
+    """The time as versions carry it: RFC 3339 in UTC with microseconds, so that text order is time order."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def incarnation_id() -> str:
+    """A new random id for a document's life."""
+    return os.urandom(16).hex()
+
+
+def integer_version(number: int) -> Version:
+    """The three faces of a version in a system that counts: all of them the number."""
+    return Version(number, str(number), str(number))
 
 
 class Store(Protocol):
@@ -88,7 +105,7 @@ class Store(Protocol):
         ...
 
     def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
-        """Add ``body`` to the end of whatever the head is; ``\\n`` goes between where a non-empty head lacks it.
+        """Add ``body`` to the end of whatever the head is; a newline goes between where a non-empty head lacks it.
 
         ``key`` is random, made once per command, and kept with the version: the same key with the same digest of
         ``body`` answers the first version, ``replayed``.
