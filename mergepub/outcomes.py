@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mergepub.documents import Document
+from mergepub.documents import Document  # noqa: TC001 - readers of the fields resolve their types at run time
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,19 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Plain version mismatch: nothing was tried beyond the compare-and-swap."""
+    """Plain version mismatch: nothing was tried beyond the compare-and-swap. ``deleting``: of a delete."""
 
     your_version: int
     current_version: int
+    deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The edits overlap: nothing was published; ``body`` is the marked body, ``unterminated`` the sides without a
-    final newline inside a conflict ("ours", "theirs")."""
+    """The edits overlap: nothing was published; ``body`` is the marked body.
+
+    ``unterminated``: the sides without a final newline inside a conflict ("ours", "theirs").
+    """
 
     your_version: int
     current_version: int
@@ -71,8 +74,10 @@ class Contention:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A conflict with a reason: base-unavailable, deleted, recreated, binary. ``current_version`` is the tombstone's when
-    deleted."""
+    """A conflict with a reason: base-unavailable, deleted, recreated, binary.
+
+    ``current_version`` is the tombstone's when deleted.
+    """
 
     your_version: int
     current_version: int
@@ -89,6 +94,16 @@ class Candidate:
     body: bytes
     settled: int = 0
     favour: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeAttempt:
+    """Told to a listener while a merge loop runs: attempt number (from 1), what was merged, how many conflicts."""
+
+    attempt: int
+    base_version: int
+    their_version: int
+    conflicts: int
 
 
 Outcome = Published | Fetched | Mismatch | Overlap | Contention | Refused | Candidate

@@ -8,6 +8,10 @@ from __future__ import annotations
 from mergepub.errors import BadPathError
 
 MAX_PATH_BYTES = 1024
+MAX_VERSION = 2**53 - 1
+"""The highest version number: what every JSON reader keeps exactly."""
+
+_SHOWN = 120  # characters of a bad path that a message repeats
 
 
 def check_path(path: str) -> str:
@@ -16,9 +20,9 @@ def check_path(path: str) -> str:
     Raises:
         BadPathError: naming the first rule that the path breaks.
     """
-    rule = _broken_rule(path)
+    rule = _broken_rule(path) or _broken_name_rule(path)
     if rule:
-        raise BadPathError(f"bad path {path!r}: {rule}", hint="use a path such as /docs/guide.md")
+        raise _bad_path(path, rule, hint="use a path such as /docs/guide.md")
     return path
 
 
@@ -26,16 +30,18 @@ def split_version(path: str) -> tuple[str, int | None]:
     """Split ``/docs/guide.md/v5`` into ``("/docs/guide.md", 5)``; a path without ``/vN`` gives ``(path, None)``.
 
     Raises:
-        BadPathError: when the document part breaks a rule, or the number has a leading zero or is 0.
+        BadPathError: when the document part breaks a rule, or the number has a leading zero, is 0 or no version ever
+            reaches it.
     """
     head, _, last = path.rpartition("/")
     if not (head and is_version_segment(last)):
         return check_path(path), None
+    check_path(head)
     if last[1] == "0":
-        raise BadPathError(
-            f"bad path {path!r}: versions are numbered from 1 without leading zeros", hint=f"try {head}/v1"
-        )
-    return check_path(head), int(last[1:])
+        raise _bad_path(path, "versions are numbered from 1 without leading zeros", hint=f"try {head}/v1")
+    if len(last) > len(str(MAX_VERSION)) + 1 or int(last[1:]) > MAX_VERSION:
+        raise _bad_path(path, f"no version is above {MAX_VERSION}", hint=f"try {head}, the head")
+    return head, int(last[1:])
 
 
 def is_version_segment(segment: str) -> bool:
@@ -44,14 +50,20 @@ def is_version_segment(segment: str) -> bool:
 
 
 def check_prefix(prefix: str) -> str:
-    """Return ``prefix`` when it can start a document path (``/``, ``/docs``, ``/docs/``).
+    """Return ``prefix`` when it can start a document path (``/``, ``/docs``, ``/docs/``, ``/api/v2``).
 
     Raises:
         BadPathError: naming the rule that it breaks.
     """
-    if prefix != "/":
-        check_path(prefix.removesuffix("/"))
+    rule = None if prefix == "/" else _broken_rule(prefix.removesuffix("/"))
+    if rule:
+        raise _bad_path(prefix, rule, hint="use / for everything, or a folder such as /docs")
     return prefix
+
+
+def _bad_path(path: str, rule: str, *, hint: str) -> BadPathError:
+    shown = path if len(path) <= _SHOWN else path[:_SHOWN] + "…"
+    return BadPathError(f"bad path {shown!r}: {rule}", hint=hint)
 
 
 def _broken_rule(path: str) -> str | None:
@@ -71,7 +83,7 @@ def _broken_character_rule(path: str) -> str | None:
     if any(c < " " or "\x7f" <= c <= "\x9f" for c in path):
         return "it holds a control character"
     if not path.isascii():
-        import unicodedata  # only a path outside ASCII needs its tables
+        import unicodedata  # noqa: PLC0415 - only a path outside ASCII needs its tables
 
         if not unicodedata.is_normalized("NFC", path):
             return "it must be in Unicode normal form NFC"
@@ -85,6 +97,10 @@ def _broken_segment_rule(segments: list[str]) -> str | None:
         return "it holds a . or .. segment"
     if segments[0] == "-":
         return "its first segment is -, which is reserved"
-    if is_version_segment(segments[-1]):
-        return f"its last segment {segments[-1]} reads as a version"
     return None
+
+
+def _broken_name_rule(path: str) -> str | None:
+    """The one rule that a document has and a folder has not: ``/api/v2`` may hold documents and cannot be one."""
+    last = path.rpartition("/")[2]
+    return f"its last segment {last} reads as a version" if is_version_segment(last) else None

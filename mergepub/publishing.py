@@ -1,0 +1,513 @@
+"""The publishing loop and the other verbs: publish, fetch, append, delete as plain functions over a store.
+
+They decide and return values (``outcomes``); they print nothing, know no backend and no keys. All merging happens
+here, on the caller's side of the store: a store only swaps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from mergepub.documents import ABSENT, Document, MergedFrom, Receipt, Version, digest_of
+from mergepub.errors import (
+    BinaryBodyError,
+    ContentionError,
+    InputError,
+    InvalidStoreError,
+    NotFoundError,
+    RejectedError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnresolvedMarkersError,
+    VersionConflictError,
+)
+from mergepub.outcomes import (
+    Candidate,
+    Contention,
+    Fetched,
+    MergeAttempt,
+    MergeFacts,
+    Mismatch,
+    Outcome,
+    Overlap,
+    Published,
+    Refused,
+)
+from mergepub.paths import MAX_VERSION, check_path, split_version
+
+if TYPE_CHECKING:
+    from mergepub.merge.diff3 import Merged
+    from mergepub.stores.contract import Store
+
+OnConflict = Literal["fail", "merge", "candidate", "branch"]
+Favour = Literal["ours", "theirs", "union"]
+Listener = Callable[[MergeAttempt], None]
+
+_SAME_CALL = 16  # how often one call is repeated when the store says that something else moved
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """How bodies are merged and conflicts shown. Arguments have the same meaning as in ``diff3``."""
+
+    style: Literal["merge", "diff3", "zdiff3"] = "merge"
+    labels: tuple[str, str, str] = ("ours", "base", "theirs")
+    marker_size: int = 7
+    adjacent: Literal["clean", "conflict"] = "clean"
+    granularity: Literal["line", "word"] = "line"
+    engine: Literal["mergepub", "merge3"] = "mergepub"
+
+
+DEFAULT_MERGE = MergeOptions()
+
+
+def publish(
+    store: Store,
+    path: str,
+    body: bytes,
+    expected: int,
+    *,
+    on_conflict: OnConflict = "fail",
+    retries: int = 3,
+    author: str = "",
+    message: str = "",
+    merge_options: MergeOptions = DEFAULT_MERGE,
+    favour: Favour | None = None,
+    allow_markers: bool = False,
+    source: str | None = None,
+    on_event: Listener | None = None,
+) -> Outcome:
+    """Publish ``body``, an edit of version ``expected`` (0: the document must not exist now).
+
+    When the head is another version, ``on_conflict`` decides: ``fail`` reports it, ``merge`` merges with the head and
+    publishes until ``retries`` (1 or more) merges have lost the race, ``candidate`` merges once and returns the result
+    for review. Repeating the same call after a lost answer is safe: it is recognised, also once merged.
+
+    ``favour`` settles conflicts by one side, or by both (``union``: theirs first, it is published already);
+    ``allow_markers`` permits a body that holds a complete conflict block of its own; ``source`` names a commit or other
+    origin and is kept with the version; ``on_event`` is told about every merge attempt.
+
+    Raises:
+        InputError: bad path, expected version, retries or policy; a body over the limit; unresolved conflict blocks.
+        NotFoundError: ``expected`` is not 0 and the document never existed.
+        UnavailableError: the store gave no clear answer (``UnknownOutcomeError``: it may have happened all the same).
+    """
+    check_path(path)
+    _check_expected(expected)
+    _check_policy(on_conflict, retries)
+    task = _Task(store, path, body, expected, author, message, source, merge_options, favour, on_event)
+    _check_size(store, body, "body")
+    if not allow_markers:
+        _refuse_unresolved(task)
+    try:
+        try:
+            receipt = task.send(body, _version(expected))
+        except VersionConflictError as conflict:
+            return _on_mismatch(task, conflict, on_conflict, retries)
+        return _published(task, receipt)
+    except _Refusal as refusal:
+        return Refused(expected, refusal.current, refusal.reason)
+
+
+def fetch(store: Store, path: str, version: int | None = None) -> Fetched:
+    """The head of the document, or version ``version`` of it (``/docs/guide.md/v5`` names one too).
+
+    Raises:
+        BadPathError: the path breaks a rule.
+        NotFoundError: no such document or version; a deleted one names its tombstone and how to read the one before.
+        UnavailableError: the store gave no clear answer.
+    """
+    if version is None:
+        path, version = split_version(path)
+    check_path(path)
+    if version is not None and not 1 <= version <= MAX_VERSION:
+        raise InputError(f"{version} is no version: they count from 1 to {MAX_VERSION}", hint=f"mergepub fetch {path}")
+    try:
+        return Fetched(_insist(lambda: store.fetch(path, version)))
+    except NotFoundError as missing:
+        if missing.tombstone is None:
+            raise
+        raise _deleted(path, missing.tombstone) from missing
+
+
+def append(
+    store: Store, path: str, body: bytes, *, key: str | None = None, author: str = "", message: str = ""
+) -> Published:
+    """Add ``body`` to the end of whatever the head is.
+
+    ``key`` makes repeating safe: the same key and body are added once. A random one is made when it is None; every
+    repetition inside this call uses it.
+
+    Raises:
+        InputError: bad path, empty body, a body over the limit.
+        NotFoundError: the document is missing or deleted.
+        UnavailableError: the store gave no clear answer.
+    """
+    check_path(path)
+    if not body:
+        raise InputError("nothing to append: the body is empty", hint="check the command that should have written it")
+    _check_size(store, body, "body")
+    once = os.urandom(16).hex() if key is None else key
+    receipt = _insist(lambda: store.append(path, body, key=once, author=author, message=message))
+    return Published(_number(receipt.version), replayed=receipt.replayed, current_version=_moved_on(receipt))
+
+
+def delete(
+    store: Store, path: str, expected: int, *, author: str = "", message: str = ""
+) -> Published | Mismatch | Refused:
+    """Delete the document if its head is version ``expected``; its history stays readable.
+
+    Raises:
+        InputError: bad path, or ``expected`` names no version.
+        NotFoundError: the document never existed.
+        UnavailableError: the store gave no clear answer.
+    """
+    check_path(path)
+    _check_expected(expected)
+    if expected == 0:
+        raise InputError("0 names no version, so there is nothing to delete", hint=f"mergepub fetch {path}")
+    try:
+        receipt = _insist(lambda: store.delete(path, _version(expected), author=author, message=message))
+    except VersionConflictError as conflict:
+        current = _current(store, path, conflict)
+        if conflict.reason:
+            return Refused(expected, current, conflict.reason)
+        return Mismatch(expected, current, deleting=True)
+    return Published(_number(receipt.version), replayed=receipt.replayed, current_version=_moved_on(receipt))
+
+
+# ── one publish ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Everything about one publish that does not change while it runs."""
+
+    store: Store
+    path: str
+    body: bytes
+    expected: int
+    author: str
+    message: str
+    source: str | None
+    options: MergeOptions
+    favour: Favour | None
+    listener: Listener | None
+
+    def send(self, body: bytes, expected: Version, made_from: MergedFrom | None = None) -> Receipt:
+        """One compare-and-swap."""
+        return _insist(
+            lambda: self.store.publish(
+                self.path,
+                body,
+                expected,
+                author=self.author,
+                message=self.message,
+                merged_from=made_from,
+                source=self.source,
+            )
+        )
+
+    def read(self, version: int | None = None) -> Document:
+        """The head, or one version."""
+        return _insist(lambda: self.store.fetch(self.path, version))
+
+
+class _Refusal(Exception):  # noqa: N818 - not an error: it carries the reason out of the loop to one place
+    """A conflict that no merge can resolve; ``publish`` turns it into a ``Refused``."""
+
+    def __init__(self, current: int, reason: str) -> None:
+        super().__init__(reason)
+        self.current = current
+        self.reason = reason
+
+
+def _on_mismatch(task: _Task, conflict: VersionConflictError, on_conflict: OnConflict, retries: int) -> Outcome:
+    current = _current(task.store, task.path, conflict)
+    if conflict.reason:
+        raise _Refusal(current, conflict.reason)
+    if on_conflict == "fail":
+        return Mismatch(task.expected, current)
+    base = _fetch_base(task, current)
+    if on_conflict == "candidate":
+        return _candidate(task, base)
+    return _merge_loop(task, base, retries)
+
+
+def _merge_loop(task: _Task, base: Document | None, retries: int) -> Outcome:
+    """Merge with the head and publish at it, again from the caller's own base whenever the head moved meanwhile."""
+    current = task.expected
+    for attempt in range(1, retries + 1):
+        theirs = _fetch_head(task)
+        merged = _merge(task, base, theirs, attempt)
+        if merged.conflicts:
+            return _overlap(task, theirs, merged)
+        if merged.body == theirs.body:
+            return _already_there(task, theirs, merged)
+        try:
+            receipt = _send_merged(task, theirs, merged.body)
+        except VersionConflictError as conflict:
+            current = _lost_race(task, conflict)
+        else:
+            return _merged(task, theirs, merged, receipt)
+    return Contention(task.expected, current, retries)
+
+
+def _candidate(task: _Task, base: Document | None) -> Outcome:
+    theirs = _fetch_head(task)
+    merged = _merge(task, base, theirs, attempt=1)
+    if merged.conflicts:
+        return _overlap(task, theirs, merged)
+    head = _number(theirs.version)
+    favour = task.favour if merged.settled else None
+    return Candidate(task.expected, head, head, merged.body, merged.settled, favour)
+
+
+def _fetch_base(task: _Task, current: int) -> Document | None:
+    """The version that the caller's edit was made from; None for an empty base (expected 0)."""
+    if task.expected == 0:
+        return None
+    try:
+        return task.read(task.expected)
+    except NotFoundError as missing:
+        # A tombstone as base means that the present document was created after it.
+        reason = "base-unavailable" if missing.tombstone is None else "recreated"
+        raise _Refusal(current, reason) from missing
+
+
+def _fetch_head(task: _Task) -> Document:
+    try:
+        return task.read()
+    except NotFoundError as missing:
+        if missing.tombstone is None:
+            raise
+        raise _Refusal(missing.tombstone, "deleted") from missing
+
+
+def _merge(task: _Task, base: Document | None, theirs: Document, attempt: int) -> Merged:
+    from mergepub.merge.diff3 import diff3  # noqa: PLC0415 - a publish without a mismatch never needs the engine
+
+    head = _number(theirs.version)
+    if base is not None and base.incarnation != theirs.incarnation:
+        raise _Refusal(head, "recreated")
+    options = task.options
+    try:
+        merged = diff3(
+            base.body if base is not None else b"",
+            task.body,
+            theirs.body,
+            adjacent=options.adjacent,
+            granularity=options.granularity,
+            style=options.style,
+            favour=task.favour,
+            union_first="theirs",
+            labels=options.labels,
+            marker_size=options.marker_size,
+            engine=options.engine,
+        )
+    except BinaryBodyError as binary:
+        raise _Refusal(head, "binary") from binary
+    if task.listener:
+        task.listener(MergeAttempt(attempt, task.expected, head, merged.conflicts))
+    return merged
+
+
+def _send_merged(task: _Task, theirs: Document, body: bytes) -> Receipt:
+    _check_size(task.store, body, "merged body")
+    made_from = MergedFrom(task.expected, _number(theirs.version), digest_of(task.body))
+    return task.send(body, theirs.version, made_from)
+
+
+def _lost_race(task: _Task, conflict: VersionConflictError) -> int:
+    current = _current(task.store, task.path, conflict)
+    if conflict.reason:
+        raise _Refusal(current, conflict.reason)
+    return current
+
+
+# ── receipts and merges as outcomes ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _published(task: _Task, receipt: Receipt) -> Published:
+    merge, body = None, None
+    if receipt.merged_from:  # a lost answer of a merged publish: answer it as it would have been answered
+        merge = MergeFacts(receipt.merged_from.base, receipt.merged_from.theirs)
+        body = task.read(_number(receipt.version)).body
+    return Published(
+        _number(receipt.version),
+        merge,
+        unchanged=receipt.unchanged,
+        replayed=receipt.replayed,
+        current_version=_moved_on(receipt),
+        body=body,
+    )
+
+
+def _merged(task: _Task, theirs: Document, merged: Merged, receipt: Receipt) -> Published:
+    return Published(
+        _number(receipt.version),
+        _facts(task, theirs, merged),
+        unchanged=receipt.unchanged,
+        replayed=receipt.replayed,
+        current_version=_moved_on(receipt),
+        body=merged.body,
+    )
+
+
+def _already_there(task: _Task, theirs: Document, merged: Merged) -> Published:
+    """Theirs holds the caller's edits already: nothing needs publishing."""
+    return Published(_number(theirs.version), _facts(task, theirs, merged), unchanged=True, body=theirs.body)
+
+
+def _facts(task: _Task, theirs: Document, merged: Merged) -> MergeFacts:
+    favour = task.favour if merged.settled else None
+    return MergeFacts(task.expected, _number(theirs.version), merged.settled, favour)
+
+
+def _overlap(task: _Task, theirs: Document, merged: Merged) -> Overlap:
+    return Overlap(
+        task.expected,
+        _number(theirs.version),
+        merged.conflicts,
+        merged.marker_size,
+        merged.body,
+        tuple(merged.unterminated),
+    )
+
+
+def _moved_on(receipt: Receipt) -> int | None:
+    return receipt.current if receipt.replayed and receipt.current != receipt.version.number else None
+
+
+# ── checks before anything is sent ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_expected(expected: int) -> None:
+    if not 0 <= expected <= MAX_VERSION:
+        raise InputError(
+            f"{expected} is no version: versions count from 1 to {MAX_VERSION}, 0 means that there is no document",
+            hint="take the number from the version line of mergepub fetch",
+        )
+
+
+def _check_policy(on_conflict: str, retries: int) -> None:
+    if on_conflict == "branch":
+        raise InputError(
+            "publishing to a branch comes in a later release",
+            hint="use --on-conflict merge, or --on-conflict candidate to review the merge first",
+        )
+    if on_conflict not in ("fail", "merge", "candidate"):
+        raise InputError(f"{on_conflict!r} is no policy for conflicts", hint="use fail, merge or candidate")
+    if retries < 1:
+        raise InputError(f"{retries} retries leave no attempt to merge", hint="use 1 or more, 3 by default")
+
+
+def _check_size(store: Store, body: bytes, what: str) -> None:
+    limit = store.capabilities.max_bytes
+    if limit is not None and len(body) > limit:
+        raise RejectedError(
+            f"the {what} has {len(body)} bytes, this store takes {limit} at most",
+            limit=limit,
+            hint="split the document, or raise the limit of the store",
+        )
+
+
+def _refuse_unresolved(task: _Task) -> None:
+    """Refuse a body with a conflict block that neither the base nor theirs had: somebody forgot to resolve it."""
+    from mergepub.merge.markers import conflict_blocks  # noqa: PLC0415 - most bodies hold no marker at all
+
+    if b"<<<<<<<" not in task.body:
+        return
+    blocks = conflict_blocks(task.body)
+    known = [_as_lines(other) for other in _known_bodies(task)] if blocks else []
+    for line, block in blocks:
+        if not any(_as_lines(block) in other for other in known):
+            raise UnresolvedMarkersError(
+                f"line {line} of the body starts a conflict block that is not resolved; nothing was published",
+                line=line,
+                hint=f"mend line {line} and below, or pass --allow-markers if the document is meant to hold it",
+            )
+
+
+def _known_bodies(task: _Task) -> list[bytes]:
+    """Base and head, as far as there are any; whatever else is wrong with them, the publish itself will say."""
+    bodies = []
+    for version in (task.expected, None) if task.expected else (None,):
+        try:
+            bodies.append(task.read(version).body)
+        except NotFoundError:
+            continue
+    return bodies
+
+
+def _as_lines(body: bytes) -> bytes:
+    """``body`` so that ``in`` finds whole lines only, up to a converted ending or a missing last one."""
+    text = b"\n" + body.replace(b"\r\n", b"\n")
+    return text if text.endswith(b"\n") else text + b"\n"
+
+
+# ── talking to stores ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _insist(call: Callable[[], _T]) -> _T:
+    """Make one call; the very same again while something else moves, and once more when no clear answer came.
+
+    Every call here may be repeated: reads change nothing, and writes are recognised by content or key.
+
+    Raises:
+        UnknownOutcomeError: still no clear answer; never mistaken for a no.
+    """
+    try:
+        return _while_moving(call)
+    except UnknownOutcomeError as unknown:
+        try:
+            return _while_moving(call)
+        except UnavailableError:
+            raise unknown from None
+
+
+def _while_moving(call: Callable[[], _T]) -> _T:
+    for _ in range(_SAME_CALL - 1):
+        try:
+            return call()
+        except ContentionError:
+            continue
+    return call()
+
+
+def _version(number: int) -> Version:
+    return ABSENT if number == 0 else Version(number)
+
+
+def _number(version: Version) -> int:
+    if version.number is None:
+        raise InvalidStoreError(
+            "this store does not number its versions, so it cannot be published to by number",
+            hint="use a store that counts versions",
+        )
+    return version.number
+
+
+def _current(store: Store, path: str, conflict: VersionConflictError) -> int:
+    """The head's number that a conflict speaks of, looked up where the store did not say it."""
+    if conflict.current is not None:
+        return conflict.current
+    try:
+        return _number(_insist(lambda: store.fetch(path)).version)
+    except NotFoundError as missing:
+        if missing.tombstone is None:
+            raise
+        return missing.tombstone
+
+
+def _deleted(path: str, tombstone: int) -> NotFoundError:
+    before = f"{path}/v{tombstone - 1}"
+    return NotFoundError(
+        f"version {tombstone} of {path} is a tombstone: the document was deleted, {before} is the body before that",
+        tombstone=tombstone,
+        hint=f"mergepub fetch {before}",
+    )
