@@ -1,0 +1,122 @@
+"""Exact longest common subsequences of two short or repetitive sequences of lines.
+
+Two methods with one answer in length. Hunt and Szymanski (1977) walks the pairs of equal lines and is quick where there are
+few of them. Where there are many, a row of the classic table is one big integer and the whole row is computed in four
+operations (Crochemore, Iliopoulos, Pinzon and Reid 2001; Hyyrö 2004); rows are kept at every k-th line alone and computed
+again in blocks on the way back, so memory grows with the square root of the work.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Pair = tuple[int, int]
+
+_MASK_BUDGET = 24 << 20  # bytes of cached column masks
+_NODE_LIMIT = 200_000  # pairs that Hunt-Szymanski may walk: about 100 bytes each in the worst case
+
+
+def common_pairs(a: Sequence[bytes], b: Sequence[bytes]) -> list[Pair]:
+    """The index pairs of one longest common subsequence of `a` and `b`, ascending."""
+    places: dict[bytes, list[int]] = {}
+    for j, line in enumerate(b):
+        if line in places:
+            places[line].append(j)
+        else:
+            places[line] = [j]
+    hits = [places.get(line, ()) for line in a]
+    pairs = sum(map(len, hits))
+    if pairs <= _NODE_LIMIT and pairs <= len(a) * (4 + (len(b) >> 10)):
+        return sparse_pairs(hits)
+    return dense_pairs(a, len(b), places)
+
+
+def sparse_pairs(hits: Sequence[Sequence[int]]) -> list[Pair]:
+    """Hunt-Szymanski: `hits[i]` holds, ascending, the places in b of the line i of a."""
+    ends: list[int] = []  # ends[n]: the smallest place in b at which a common subsequence of n + 1 lines ends
+    chains: list[tuple[int, int, object]] = []  # the subsequence itself, as linked tuples
+    for i, places in enumerate(hits):
+        for j in reversed(places):
+            n = bisect_left(ends, j)
+            if n == len(ends):
+                ends.append(j)
+                chains.append((i, j, chains[n - 1] if n else None))
+            elif ends[n] != j:
+                ends[n] = j
+                chains[n] = (i, j, chains[n - 1] if n else None)
+    pairs: list[Pair] = []
+    chain: object = chains[-1] if chains else None
+    while isinstance(chain, tuple):
+        i, j, chain = chain
+        pairs.append((i, j))
+    pairs.reverse()
+    return pairs
+
+
+class _Masks:
+    """Column masks by line: bit j is set where line j of b is that line; kept up to a budget, else made anew."""
+
+    def __init__(self, width: int, places: dict[bytes, list[int]]) -> None:
+        self._size = (width + 7) // 8
+        self._places = places
+        self._room = max(8, _MASK_BUDGET // (self._size + 64))
+        self._kept: dict[bytes, int] = {}
+
+    def row(self, line: bytes) -> int:
+        mask = self._kept.get(line)
+        if mask is None:
+            cells = bytearray(self._size)
+            for j in self._places.get(line, ()):
+                cells[j >> 3] |= 1 << (j & 7)
+            mask = int.from_bytes(cells, "little")
+            if len(self._kept) < self._room:
+                self._kept[line] = mask
+        return mask
+
+
+def dense_pairs(a: Sequence[bytes], width: int, places: dict[bytes, list[int]]) -> list[Pair]:
+    """Bit-parallel: `width` is the length of b, `places` where each of its lines stands.
+
+    In the integer of a row, bit j is 0 where the subsequence of the prefixes grows with line j of b.
+    """
+    masks = _Masks(width, places)
+    every = max(16, int(len(a) ** 0.5))
+    full = (1 << width) - 1
+    row, kept = full, []
+    for top in range(0, len(a), every):
+        row &= full
+        kept.append(row)
+        if top + every < len(a):
+            for line in a[top : top + every]:
+                hit = row & masks.row(line)
+                row = (row + hit) | (row - hit)
+    pairs: list[Pair] = []
+    column = width
+    for top in range((len(kept) - 1) * every, -1, -every):
+        column = _trace(a, top, top + every, kept.pop(), column, masks, pairs)
+    pairs.reverse()
+    return pairs
+
+
+def _trace(a: Sequence[bytes], top: int, end: int, row: int, column: int, masks: _Masks, pairs: list[Pair]) -> int:
+    """Walk back from the last row of the block `top:end` to its first, adding pairs; the column reached is returned."""
+    row &= (1 << column) - 1
+    rows = [row]
+    for line in a[top:end]:
+        hit = row & masks.row(line)
+        row = (row + hit) | (row - hit)
+        rows.append(row)
+    i = len(rows) - 1
+    while i and column:
+        if rows[i] >> (column - 1) & 1:
+            column -= 1
+            continue
+        i -= 1
+        if rows[i] >> (column - 1) & 1:
+            column -= 1
+            pairs.append((top + i, column))
+    return column

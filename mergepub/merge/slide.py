@@ -1,0 +1,58 @@
+"""The canonical place of a hunk: pure insertions and deletions slide down as far as they go.
+
+The same text inserted by two writers can stand at several places of a script with equal right (one blank line more among
+many). When every script puts it at the last of them, the same insertion always stands at the same point of the base.
+"""
+
+from __future__ import annotations
+
+from mergepub.merge.spans import common_prefix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Hunk = tuple[int, int, int, int]
+
+
+def canonical(a: bytes, b: bytes, hunks: Iterable[Hunk]) -> list[Hunk]:
+    """Slide every pure hunk down, join hunks that touch, until nothing moves.
+
+    Works from the last hunk up: a hunk that reaches the next one joins it and, while the joint is still pure, slides on.
+
+    Args:
+        a: the old body.
+        b: the new body.
+        hunks: ordered hunks of byte offsets at line boundaries; they may touch.
+
+    Returns:
+        the canonical script: ordered, never touching, everything between hunks equal.
+    """
+    view_a, view_b = memoryview(a), memoryview(b)
+    below: list[Hunk] = []
+    limit = len(a)
+    for a0, a1, b0, b1 in reversed(list(hunks)):
+        hunk = (a0, a1, b0, b1)
+        while True:
+            shift = 0
+            if a0 == a1:
+                shift = _room(b, view_b, b0, b1, limit - a1)
+            elif b0 == b1:
+                shift = _room(a, view_a, a0, a1, limit - a1)
+            a0, a1, b0, b1 = hunk = (a0 + shift, a1 + shift, b0 + shift, b1 + shift)
+            if not below or a1 < limit:
+                break
+            _, a1, _, b1 = below.pop()
+            hunk = (a0, a1, b0, b1)
+            limit = below[-1][0] if below else len(a)
+        below.append(hunk)
+        limit = a0
+    below.reverse()
+    return below
+
+
+def _room(text: bytes, view: memoryview, start: int, end: int, gap: int) -> int:
+    """How many bytes of whole lines the range `start:end` of `text` can move down within the `gap` bytes after it."""
+    if not gap or text[start] != text[end]:
+        return 0
+    return max(0, text.rfind(b"\n", start, start + common_prefix(text, start, view, end, gap)) + 1 - start)
