@@ -12,8 +12,7 @@ The names below are the public API; everything else may move. Each is imported w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # what typing calls by this name, without the milliseconds of importing typing
 if TYPE_CHECKING:
     from mergepub._version import __version__
     from mergepub.documents import Document

@@ -1,0 +1,104 @@
+"""How an answer leaves: block, body or JSON to standard output, the body to a file, hints to standard error.
+
+What the answer says is ``status``'s business. Colour is for terminals; a pipe gets exactly the bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mergepub import status
+from mergepub.cli.streams import check_output, replace_file, say, write_stdout
+from mergepub.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from mergepub.outcomes import Outcome
+
+COLOURS = {b"ok": b"\x1b[32m", b"candidate": b"\x1b[33m", b"conflict": b"\x1b[31m"}
+DIM, RESET = b"\x1b[2m", b"\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form that an answer shall have: ``output`` names a file for the body, the rest are flags."""
+
+    json: bool = False
+    no_body: bool = False
+    body_only: bool = False
+    output: str | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be done, before anything is done.
+
+        Raises:
+            InputError: options that contradict each other.
+            OutputError: a file that cannot be written.
+        """
+        if self.body_only and (self.json or self.no_body or self.output is not None):
+            raise InputError("--body-only goes with none of --json, --no-body and -o", hint="give one of them")
+        if self.no_body and self.output is not None:
+            raise InputError("-o and --no-body contradict each other", hint="give one of them")
+        if self.output is not None:
+            check_output(self.output)
+
+
+def answer(outcome: Outcome, path: str, form: Form, file: str = "FILE") -> int:
+    """Give ``outcome`` in its ``form`` and return the exit status.
+
+    Raises:
+        OutputError: the file or standard output cannot be written. The block is printed even when the file cannot be:
+            what was published, was.
+    """
+    body = None if form.no_body else status.body(outcome)
+    trouble: OutputError | None = None
+    if form.output is not None and body is not None:
+        trouble = _written(form.output, body)
+        body = None
+    if form.json and trouble is None:
+        write_json(status.to_json(outcome, body=body is not None))
+    elif form.body_only:
+        write_stdout(body or b"")
+    elif not form.json:
+        block = painted(status.block(outcome))
+        write_stdout(block if body is None else b"".join((block, b"\n", body)))
+    for line in status.hints(outcome, path, file):
+        say(line)
+    if trouble:
+        raise trouble
+    return status.exit_status(outcome)
+
+
+def _written(name: str, body: bytes) -> OutputError | None:
+    try:
+        replace_file(name, body)
+    except OutputError as error:
+        return error
+    return None
+
+
+def write_json(answer: Mapping[str, Any]) -> None:
+    """One JSON object on one line."""
+    import json
+
+    text = json.dumps(answer, ensure_ascii=False, separators=(", ", ": "))
+    write_stdout(text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def colourful() -> bool:
+    """True when standard output is a terminal that takes colours and nobody asked for none."""
+    return os.isatty(1) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(block: bytes) -> bytes:
+    """A status block with its keys dimmed and its status coloured, for a terminal; unchanged for a pipe."""
+    return b"".join(map(_painted_line, block.splitlines(keepends=True))) if colourful() else block
+
+
+def _painted_line(line: bytes) -> bytes:
+    key, _, value = line.rstrip(b"\n").partition(b": ")
+    if key == b"status":
+        value = b"".join((COLOURS.get(value, b""), value, RESET))
+    return b"".join((DIM, key, b":", RESET, b" ", value, b"\n"))

@@ -1,0 +1,142 @@
+"""The command ``mergepub`` itself: its verbs, loaded when asked for, and the one edge where errors become words.
+
+Nothing else translates errors. Verbs return exit statuses and raise; ``run`` says what went wrong.
+"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from mergepub import status
+from mergepub.cli.answers import write_json
+from mergepub.cli.mergefile import ERROR as MERGE_ERROR
+from mergepub.cli.options import Call, HelpInBytes
+from mergepub.cli.streams import INTERRUPTED, complain, write_stdout
+from mergepub.errors import InputError, OutputError
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "delete"),
+    "The store and the tool": ("verify", "completion"),
+}
+MODULES = {"versions": "history", "list": "history"}
+VERBS = tuple(verb for verbs in SECTIONS.values() for verb in verbs)
+
+
+class Verbs(HelpInBytes, click.Group):
+    """A group that imports a verb's module only when that verb (or the list of all) is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click gives it
+        """All verbs, in the order of the help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click gives it
+        """The verb's command, or None."""
+        if cmd_name not in VERBS:
+            return None
+        from importlib import import_module
+
+        module = import_module(f"mergepub.cli.{MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Note which verb it is, for its errors; an unknown one is answered with the nearest."""
+        name = args[0]
+        ctx.ensure_object(Call).verb = name
+        if name not in VERBS:
+            raise InputError(f"there is no command {name!r}", hint=_nearest(name))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs under their headings."""
+        for heading, verbs in SECTIONS.items():
+            commands = ((verb, self.get_command(ctx, verb)) for verb in verbs)
+            rows = [(verb, command.get_short_help_str(90)) for verb, command in commands if command]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, VERBS, n=1)
+    return f"did you mean mergepub {near[0]}?" if near else "mergepub --help lists the commands"
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from mergepub._version import __version__
+
+        write_stdout(f"mergepub {__version__}\n".encode())
+        ctx.exit()
+
+
+@click.group(
+    cls=Verbs,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Each command has --help with an example. Every option can be set in the environment: "
+    "MERGEPUB_STORE, MERGEPUB_PUBLISH_ON_CONFLICT, ...",
+)
+@click.option("--store", metavar="URL", help="Where the documents are: sqlite:///FILE, or a plain path.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")
+def mergepub(store: str | None) -> None:
+    """Publish documents by compare-and-swap; merge what others published in between; never lose an edit."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit status; whatever goes wrong ends as words on standard error."""
+    call = Call()
+    _mend_descriptors()
+    try:
+        return _invoke(arguments, call)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _fail(KeyboardInterrupt("interrupted"), call, arguments)
+    except click.ClickException as error:
+        return _fail(_as_input_error(error), call, arguments)
+    except Exception as error:  # nobody ever sees a traceback
+        return _fail(error, call, arguments)
+
+
+def _invoke(arguments: list[str], call: Call) -> int:
+    if "_MERGEPUB_COMPLETE" in os.environ:
+        mergepub.main(arguments, "mergepub", complete_var="_MERGEPUB_COMPLETE")
+    with mergepub.make_context("mergepub", list(arguments), obj=call, auto_envvar_prefix="MERGEPUB") as context:
+        return mergepub.invoke(context) or 0
+
+
+def _as_input_error(error: click.ClickException) -> InputError:
+    context = getattr(error, "ctx", None)
+    place = context.command_path if context else "mergepub"
+    return InputError(" ".join(error.format_message().split()), hint=f"{place} --help shows how it is called")
+
+
+def _fail(error: BaseException, call: Call, arguments: list[str]) -> int:
+    """Say what went wrong, on standard error and, where JSON is wanted, on standard output; return the exit status."""
+    code = status.exit_status_of(error)
+    if call.verb == "merge" and code != INTERRUPTED:
+        code = MERGE_ERROR
+    complain(error)
+    if call.json or "--json" in arguments:
+        answer = status.error_json(error)
+        answer["error"]["code"] = code
+        try:
+            write_json(answer)
+        except OutputError as unwritable:
+            complain(unwritable)
+    return code
+
+
+def _mend_descriptors() -> None:
+    """Fill the places of closed standard streams, or the next file opened would be written to as one of them."""
+    for fd, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, mode)  # the wrong way round: using a closed stream stays an error

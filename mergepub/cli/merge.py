@@ -1,0 +1,55 @@
+"""The verb ``merge``: the options of ``mergefile.merge_files``, for what the fast path does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from mergepub.cli.mergefile import MARKER_SIZES, merge_files
+from mergepub.cli.options import Digits, Shell, verb
+
+
+def _switch(name: str, value: str, parameter: str, text: str) -> Callable[[Shell], Shell]:
+    """One of several flags that set the same parameter: the last one given counts."""
+    return click.option(
+        f"--{name}",
+        parameter,
+        flag_value=value,
+        type=click.UNPROCESSED,
+        envvar=f"MERGEPUB_MERGE_{name.upper()}",
+        default=None,
+        help=text,
+    )
+
+
+@verb(
+    "merge",
+    "mergepub merge -p ours.md base.md theirs.md",
+    "mergepub merge --union -L mine -L start -L other ours.md base.md theirs.md",
+)
+@click.argument("ours_file", metavar="OURS")
+@click.argument("base_file", metavar="BASE")
+@click.argument("theirs_file", metavar="THEIRS")
+@click.option("-p", "--stdout", is_flag=True, help="Print the result, leave OURS as it is.")
+@click.option("-q", "--quiet", is_flag=True, help="No warnings.")
+@click.option("-L", "--label", "label", multiple=True, help="Label for ours, base, theirs, in that order.")
+@_switch("ours", "ours", "favour", "Settle conflicts with our lines.")
+@_switch("theirs", "theirs", "favour", "Settle conflicts with their lines.")
+@_switch("union", "union", "favour", "Settle conflicts with the lines of both, ours first.")
+@_switch("diff3", "diff3", "style", "Show the base in conflicts.")
+@_switch("zdiff3", "zdiff3", "style", "The same, with common lines taken out at both ends.")
+@click.option("--style", type=click.Choice(["merge", "diff3", "zdiff3"]), help="Style of the conflict blocks.")
+@click.option("--marker-size", type=Digits(MARKER_SIZES[0], MARKER_SIZES[-1]), help="Least length of the markers.")
+@click.option("--adjacent", type=click.Choice(["clean", "conflict"]), help="Edits of neighbouring lines.")
+@click.option("--granularity", type=click.Choice(["line", "word"]), help="Merge inside a conflict word by word.")
+@click.option("--engine", type=click.Choice(["mergepub", "merge3"]), help="Who merges.")
+def merge_command(ours_file: str, base_file: str, theirs_file: str, label: tuple[str, ...], **given: Any) -> int:
+    """Merge THEIRS into OURS, both made from BASE; offline, as git merge-file does.
+
+    Exit status: 0 clean, the number of conflicts (127 at most), 255 for every error. OURS is replaced whole or not at
+    all.
+    """
+    chosen = {name: value for name, value in given.items() if value}
+    return merge_files((ours_file, base_file, theirs_file), chosen, label)

@@ -1,0 +1,71 @@
+"""``mergepub merge`` without its option parser: three files in, the merge into the first or to standard output.
+
+Argument order, labels and exit status are ``git merge-file``'s. No click here: the fast path imports this.
+"""
+
+from __future__ import annotations
+
+from mergepub.cli.streams import INTERRUPTED, complain, read_file, replace_file, say, write_stdout
+from mergepub.errors import InputError
+
+TYPE_CHECKING = False  # what typing calls by this name, without importing typing
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from mergepub.merge import Merged
+
+ERROR = 255
+MOST_CONFLICTS = 127
+MARKER_SIZES = range(7, 1001)
+
+
+def merge_guarded(files: Sequence[str], given: Mapping[str, Any], labels: Sequence[str]) -> int:
+    """``merge_files`` with every error turned into one line and 255, an interrupt into 130."""
+    try:
+        return merge_files(files, given, labels)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # a merge driver must never read a crash as conflicts
+        complain(error)
+        return ERROR
+
+
+def merge_files(files: Sequence[str], given: Mapping[str, Any], labels: Sequence[str] = ()) -> int:
+    """Merge the files OURS, BASE, THEIRS and return the exit status: the number of conflicts, 127 at most.
+
+    Args:
+        files: the three names, in that order.
+        given: ``stdout`` and ``quiet``, and keyword arguments of ``diff3`` (style, favour, adjacent, …) as they were
+            given; what is missing keeps its default.
+        labels: up to three, in the order of the files; the file names stand for the others.
+
+    Raises:
+        InputError: a file that cannot be read, a label that holds a control character, too many labels.
+        BinaryBodyError: a real merge is needed and a file holds a NUL byte.
+        OutputError: the result cannot be written; OURS is then as it was.
+    """
+    how = dict(given)
+    stdout, quiet = how.pop("stdout", False), how.pop("quiet", False)
+    if len(labels) > len(files):
+        raise InputError(f"-L was given {len(labels)} times", hint="give it up to three times: ours, base, theirs")
+    ours, base, theirs = (read_file(name) for name in files)
+    from mergepub.merge import diff3  # after the files: a wrong name costs nothing
+
+    merged = diff3(base, ours, theirs, labels=(*labels, *files[len(labels) :]), **how)
+    if not quiet:
+        _warn(merged, None if stdout else files[0])
+    if stdout:
+        write_stdout(*merged.pieces)
+    elif merged.pieces != [ours]:
+        replace_file(files[0], *merged.pieces)
+    return min(merged.conflicts, MOST_CONFLICTS)
+
+
+def _warn(merged: Merged, edited: str | None) -> None:
+    for side in merged.unterminated:
+        say(f"{side}: no newline at end")
+    if merged.conflicts:
+        say(f"mergepub: {merged.conflicts} conflict" + "s" * (merged.conflicts != 1))
+    if merged.conflicts and edited:
+        say(f"next: edit {edited} where it says <<<<<<<")

@@ -1,0 +1,160 @@
+"""What the verbs' command lines share: the help, the option types, the options that several verbs have.
+
+Every option is named by its long form, so that the environment (``MERGEPUB_PUBLISH_RETRIES``) and a table of defaults
+(click's ``default_map``) can set it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mergepub.cli.streams import write_stdout
+from mergepub.paths import MAX_VERSION
+
+if TYPE_CHECKING:
+    IntType = click.ParamType[int]
+    TextType = click.ParamType[str]
+else:
+    IntType = TextType = click.ParamType  # older releases of click have no parameter there
+
+Shell = TypeVar("Shell", bound=Callable[..., Any])
+
+
+@dataclass
+class Call:
+    """What the edge must know of a command line to report its errors: filled in while it is parsed."""
+
+    verb: str | None = None
+    json: bool = False
+
+
+class HelpInBytes(click.Command):
+    """A command whose help page leaves through ``write_stdout``: a closed pipe or a full disk is no crash."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The help option, printing in bytes."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _print_help
+        return option
+
+
+def _print_help(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        write_stdout(f"{ctx.get_help()}\n".encode())
+        ctx.exit()
+
+
+def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
+    """Make a function a verb: its docstring is the help, below the options stand ``examples``, one command each."""
+    lines = "\n".join(f"  $ {example}" for example in examples)
+    return click.command(name, cls=HelpInBytes, epilog=f"\b\nExamples:\n{lines}")
+
+
+class Digits(IntType):
+    """A whole number in ASCII digits and nothing else: no sign, no point, no digits of other scripts."""
+
+    name = "number"
+
+    def __init__(self, least: int = 0, most: int = MAX_VERSION) -> None:
+        self.least = least
+        self.most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """``value`` as an integer, or a usage error that says what is wrong with it."""
+        text = str(value)
+        if not (text.isascii() and text.isdigit()):
+            self.fail(f"{text!r} is not a whole number in digits.", param, ctx)
+        if len(text) > len(str(MAX_VERSION)) or not self.least <= int(text) <= self.most:
+            self.fail(f"{text} is not between {self.least} and {self.most}.", param, ctx)
+        return int(text)
+
+
+class Label(TextType):
+    """Text that stands on one line: UTF-8 without control characters."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """``value`` itself, or a usage error that says what is wrong with it."""
+        text = str(value)
+        if any(c < " " or "\x7f" <= c <= "\x9f" for c in text):
+            self.fail(f"{text!r} holds a control character.", param, ctx)
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            self.fail(f"{text!r} is not UTF-8.", param, ctx)
+        return text
+
+
+def path_argument(function: Shell) -> Shell:
+    """The argument PATH."""
+    return click.argument("path", metavar="PATH")(function)
+
+
+def file_argument(function: Shell) -> Shell:
+    """The argument FILE, standard input where it is missing or ``-``."""
+    return click.argument("file", metavar="[FILE|-]", default="-")(function)
+
+
+def store_option(function: Shell) -> Shell:
+    """``--store URL``."""
+    return click.option("--store", metavar="URL", help="Where the documents are: sqlite:///FILE, or a plain path.")(
+        function
+    )
+
+
+def json_option(function: Shell) -> Shell:
+    """``--json``, known to the edge as soon as it is parsed."""
+    return click.option(
+        "--json", "json", is_flag=True, is_eager=True, callback=_note_json, help="Print one JSON object."
+    )(function)
+
+
+def _note_json(ctx: click.Context, _param: click.Parameter, value: bool) -> bool:
+    ctx.ensure_object(Call).json |= value
+    return value
+
+
+def body_options(function: Shell) -> Shell:
+    """``-o``, ``--no-body``: where the body of the answer goes."""
+    function = click.option("--no-body", is_flag=True, help="Leave the body out.")(function)
+    return click.option("-o", "--output", metavar="FILE", help="Write the body to FILE, print the block alone.")(
+        function
+    )
+
+
+def label_options(command: str) -> Callable[[Shell], Shell]:
+    """``--author`` and ``-m`` of a verb that writes."""
+    variables = [f"MERGEPUB_{command.upper()}_AUTHOR", "MERGEPUB_AUTHOR"]
+
+    def decorate(function: Shell) -> Shell:
+        function = click.option("-m", "--message", type=Label(), default="", help="What this version is about.")(
+            function
+        )
+        return click.option(
+            "--author", type=Label(), envvar=variables, default=default_author, help="Who writes (USER@HOST)."
+        )(function)
+
+    return decorate
+
+
+def default_author() -> str:
+    """``user@host``, as far as the system tells; never an error."""
+    import os
+
+    name = next((os.environ[key] for key in ("LOGNAME", "USER") if os.environ.get(key)), None) or _name_of_uid()
+    author = f"{name}@{os.uname().nodename}"
+    return "".join(c if c.isprintable() else "?" for c in author)
+
+
+def _name_of_uid() -> str:
+    import os
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"

@@ -1,0 +1,225 @@
+"""Bytes in and out: files, standard input, standard output, diagnostics on standard error.
+
+Bodies pass through here and through nothing else: no text layer. No click, no policy, and no import beyond ``os``,
+``sys`` and the error tree, for the fast path pays for every one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mergepub.errors import InputError, MergepubError, OutputError
+
+TYPE_CHECKING = False  # what typing calls by this name, without importing typing
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Piece = bytes | memoryview
+
+INTERRUPTED = 130
+AT_ONCE = 512  # pieces in one call; systems take 1024
+
+
+def read_file(name: str, limit: int | None = None) -> bytes:
+    """The bytes of the file ``name``, read in one allocation; at most ``limit`` + 1 of them where a limit is given.
+
+    Raises:
+        InputError: naming the file, when it is missing, a directory or unreadable.
+    """
+    try:
+        with open(name, "rb", buffering=0) as file:  # noqa: PTH123 - pathlib costs the fast path milliseconds
+            return file.readall() if limit is None else _read_at_most(file.fileno(), limit + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {name}: {why(error)}", hint="give the name of a readable file") from None
+
+
+def read_stdin(limit: int) -> bytes:
+    """All of standard input, at most ``limit`` + 1 bytes; on a terminal that is said on standard error first.
+
+    Raises:
+        InputError: when standard input is closed or cannot be read.
+    """
+    try:
+        if os.isatty(0):
+            say("mergepub: reading the body from standard input; end it with Ctrl-D on a line of its own")
+        return _read_at_most(0, limit + 1)
+    except OSError as error:
+        raise InputError(f"cannot read standard input: {why(error)}", hint="give the name of a file") from None
+
+
+def _read_at_most(fd: int, count: int) -> bytes:
+    chunks: list[bytes] = []
+    while count > 0 and (chunk := os.read(fd, min(count, 1 << 20))):
+        chunks.append(chunk)
+        count -= len(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def write_stdout(*pieces: Piece) -> None:
+    """Write ``pieces`` to standard output, all of them. A reader that went away is no error: the rest is dropped.
+
+    Raises:
+        OutputError: when it cannot be written (a full disk, a closed descriptor).
+    """
+    try:
+        write_all(1, *pieces)
+    except BrokenPipeError:
+        silence_stdout()
+    except OSError as error:
+        silence_stdout()
+        raise OutputError(f"cannot write to standard output: {why(error)}") from None
+
+
+def silence_stdout() -> None:
+    """Point standard output at nothing, so that what is still buffered for it cannot fail at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    if null != 1:
+        os.close(null)
+
+
+def write_all(fd: int, *pieces: Piece) -> None:
+    """Write all of ``pieces`` to ``fd``, one after the other, however little each call takes; large ones uncopied."""
+    for start in range(0, len(pieces), AT_ONCE):
+        some = pieces[start : start + AT_ONCE]
+        written = os.writev(fd, some)
+        if written < sum(map(len, some)):
+            _write_rest(fd, some, written)
+
+
+def _write_rest(fd: int, pieces: Sequence[Piece], written: int) -> None:
+    for piece in pieces:
+        rest = memoryview(piece)[written:]
+        written = max(0, written - len(piece))
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+
+
+def check_output(name: str) -> None:
+    """Find out before any work is done that ``name`` can be written, without touching it.
+
+    Raises:
+        OutputError: naming the file and what stands in the way.
+    """
+    target = os.path.realpath(name)
+    folder = os.path.dirname(target)  # noqa: PTH120 - pathlib costs the fast path milliseconds
+    trouble = None
+    if "\0" in name or not name or name == "-":
+        trouble = "that is no file name"
+    elif os.path.isdir(target):  # noqa: PTH112 - as above
+        trouble = "it is a directory"
+    elif not os.path.isdir(folder):  # noqa: PTH112 - as above
+        trouble = f"there is no directory {folder}"
+    elif not os.access(target if _is_special(target) else folder, os.W_OK):
+        trouble = f"{folder} cannot be written to"
+    if trouble:
+        raise OutputError(f"cannot write {name}: {trouble}", hint="name a file in a directory that can be written to")
+
+
+def replace_file(name: str, *pieces: Piece) -> None:
+    """Make ``pieces`` the content of ``name``, whole or not at all: written beside it, synced, renamed over it.
+
+    Mode and owner are kept; of a symbolic link the target is replaced. What is no regular file (a pipe, a device) is
+    written to directly.
+
+    Raises:
+        OutputError: naming the file; it is then as it was.
+    """
+    target = os.path.realpath(name)
+    try:
+        if _is_special(target):
+            _write_special(target, pieces)
+        else:
+            _exchange(target, pieces)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {name}: {why(error)}", hint="name a file in a directory that can be written to"
+        ) from None
+
+
+def _is_special(target: str) -> bool:
+    return os.path.exists(target) and not os.path.isfile(target)  # noqa: PTH110, PTH113 - as above
+
+
+def _write_special(target: str, pieces: Sequence[Piece]) -> None:
+    fd = os.open(target, os.O_WRONLY)
+    try:
+        write_all(fd, *pieces)
+    except BrokenPipeError:
+        pass  # whoever read the pipe has seen enough
+    finally:
+        os.close(fd)
+
+
+def _exchange(target: str, pieces: Sequence[Piece]) -> None:
+    try:
+        before = os.stat(target)  # noqa: PTH116 - as above
+    except FileNotFoundError:
+        before = None
+    folder = os.path.dirname(target)  # noqa: PTH120 - as above
+    beside = os.path.join(folder, f".mergepub-{os.urandom(8).hex()}")  # noqa: PTH118 - as above
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if before else 0o666)
+    try:
+        try:
+            write_all(fd, *pieces)
+            if before:
+                _dress(fd, before)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(beside, target)  # noqa: PTH105 - as above
+    except BaseException:
+        os.unlink(beside)  # noqa: PTH108 - as above
+        raise
+
+
+def _dress(fd: int, before: os.stat_result) -> None:
+    now = os.fstat(fd)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        try:  # noqa: SIM105 - contextlib is an import more
+            os.fchown(fd, before.st_uid, before.st_gid)
+        except PermissionError:
+            pass  # only root gives files away; the content is what counts
+    os.fchmod(fd, before.st_mode & 0o7777)
+
+
+def say(line: str) -> None:
+    """One line on standard error; when there is no standard error, nothing."""
+    try:  # noqa: SIM105 - contextlib is an import more
+        write_all(2, f"{printable(line)}\n".encode())
+    except OSError:
+        pass  # there is nobody to tell
+
+
+def printable(text: str) -> str:
+    """``text`` on one line, with what a terminal would obey (or UTF-8 cannot hold) written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def why(error: BaseException) -> str:
+    """What went wrong, in words, of an ``OSError`` or of a name that no file can have."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error)
+
+
+def complain(error: BaseException) -> None:
+    """Say on standard error what went wrong and what to type next: one line each, never a trace.
+
+    ``MERGEPUB_DEBUG=1`` shows the trace besides.
+    """
+    if os.environ.get("MERGEPUB_DEBUG", "") not in ("", "0"):
+        sys.excepthook(type(error), error, error.__traceback__)
+    if isinstance(error, KeyboardInterrupt):
+        say("mergepub: interrupted")
+        return
+    if isinstance(error, MergepubError):
+        say(f"mergepub: {error.message}")
+        if error.hint:
+            say(f"hint: {error.hint}")
+        return
+    say(f"mergepub: internal error: {type(error).__name__}: {error}")
+    say("hint: this is a defect; run it again with MERGEPUB_DEBUG=1 and report what it prints")
