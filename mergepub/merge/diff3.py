@@ -1,0 +1,199 @@
+"""``diff3()``: one pure function from three bodies to a merged one, made of the modules beside it."""
+
+from __future__ import annotations
+
+from mergepub.errors import BinaryBodyError, InputError
+from mergepub.merge.lines import converted_ending, offset_before_plain, plain
+from mergepub.merge.markers import SMALLEST
+from mergepub.merge.myers import edit_script
+from mergepub.merge.regions import BOTH, OURS, THEIRS, Region, regions
+from mergepub.merge.render import FAVOURS, STYLES, Rendering, render, trimmed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CHOICES: dict[str, tuple[str | None, ...]] = {
+    "adjacent": ("clean", "conflict"),
+    "granularity": ("line", "word"),
+    "style": STYLES,
+    "favour": (None, *FAVOURS),
+    "union_first": ("ours", "theirs"),
+    "engine": ("mergepub", "merge3"),
+}
+
+
+class Merged:
+    """The result of a merge.
+
+    Attributes: ``body`` the merged bytes, with markers where ``conflicts`` is not 0; ``pieces`` the same bytes
+    unjoined, for writing large bodies without another copy; ``regions`` in order, covering the three bodies as given;
+    ``marker_size`` the number of characters of the markers; ``settled`` the number of conflicts that a favour settled;
+    ``unterminated`` the sides ("ours", "base", "theirs") whose text in a shown conflict has no newline at its end.
+    """
+
+    __slots__ = ("_body", "conflicts", "marker_size", "pieces", "regions", "settled", "unterminated")
+
+    def __init__(
+        self,
+        pieces: list[bytes | memoryview],
+        conflicts: int,
+        regions: list[Region],
+        marker_size: int,
+        *,
+        settled: int = 0,
+        unterminated: tuple[str, ...] = (),
+    ) -> None:
+        self.pieces = pieces
+        self.conflicts = conflicts
+        self.regions = regions
+        self.marker_size = marker_size
+        self.settled = settled
+        self.unterminated = unterminated
+        self._body: bytes | None = None
+
+    @property
+    def body(self) -> bytes:
+        """The merged bytes, joined on first use."""
+        if self._body is None:
+            self._body = b"".join(self.pieces)
+        return self._body
+
+    def __repr__(self) -> str:
+        return f"Merged(conflicts={self.conflicts}, settled={self.settled}, regions={self.regions!r})"
+
+
+def diff3(
+    base: bytes,
+    ours: bytes,
+    theirs: bytes,
+    *,
+    adjacent: str = "clean",
+    granularity: str = "line",
+    style: str = "merge",
+    favour: str | None = None,
+    union_first: str = "ours",
+    labels: Sequence[str | bytes] = ("ours", "base", "theirs"),
+    marker_size: int = SMALLEST,
+    engine: str = "mergepub",
+) -> Merged:
+    """Merge two edits of one base.
+
+    Whatever the bytes: where one side changed nothing, the other side is the result; where both sides are the same,
+    they are.
+
+    Args:
+        base: What both edits were made from.
+        ours: The caller's body.
+        theirs: The other side's body.
+        adjacent: "clean" lets edits of adjacent lines stand; "conflict" gives git's verdicts.
+        granularity: "word" also merges edits of different words of the same lines.
+        style: "merge", "diff3" or "zdiff3"; the latter two show the base in a conflict.
+        favour: "ours", "theirs" or "union" settles every conflict that way; None shows them.
+        union_first: The side whose text a union puts first.
+        labels: Names of ours, base and theirs on the marker lines.
+        marker_size: The smallest number of characters of a marker, 7 or more.
+        engine: "mergepub", or "merge3" where that extra is installed.
+
+    Raises:
+        BinaryBodyError: A real merge is needed and a body holds a NUL byte.
+        InputError: An option has a value it cannot have.
+    """
+    _check(
+        adjacent=adjacent, granularity=granularity, style=style, favour=favour, union_first=union_first, engine=engine
+    )
+    how = Rendering(
+        style=style, favour=favour, union_first=union_first, labels=_labels(labels), marker_size=_size(marker_size)
+    )
+    by_law = _by_law(base, ours, theirs, marker_size)
+    if by_law is not None:
+        return by_law
+    _refuse_nul(base=base, ours=ours, theirs=theirs)
+    how.ending = converted_ending(base, ours, theirs)
+    texts = (base, ours, theirs) if how.ending is None else (plain(base), plain(ours), plain(theirs))
+    found = _find_regions(texts, touching=adjacent == "conflict", engine=engine)
+    if style != "diff3":
+        found = trimmed(found, texts[1], texts[2])
+    if how.ending is not None:
+        found = _as_given(found, base, ours, theirs)
+    result = render(found, base, ours, theirs, how)
+    return Merged(
+        result.pieces,
+        result.conflicts,
+        found,
+        result.marker_size,
+        settled=result.settled,
+        unterminated=result.unterminated,
+    )
+
+
+def _find_regions(texts: tuple[bytes, bytes, bytes], *, touching: bool, engine: str) -> list[Region]:
+    base, ours, theirs = texts
+    if engine == "merge3":
+        from mergepub.merge.merge3_engine import merge3_regions  # noqa: PLC0415 - an extra, imported when it is asked for
+
+        return merge3_regions(base, ours, theirs)
+    return regions(base, ours, theirs, edit_script(base, ours), edit_script(base, theirs), touching=touching)
+
+
+def _by_law(base: bytes, ours: bytes, theirs: bytes, marker_size: int) -> Merged | None:
+    """The laws that hold whatever the bytes; None where a real merge is needed."""
+    if ours == theirs:
+        kind = BOTH
+    elif theirs == base:
+        kind = OURS
+    elif ours == base:
+        kind = THEIRS
+    else:
+        return None
+    whole = Region(kind, (0, len(base)), (0, len(ours)), (0, len(theirs)))
+    return Merged([theirs if kind == THEIRS else ours], 0, [whole], marker_size)
+
+
+def _refuse_nul(**bodies: bytes) -> None:
+    for name, body in bodies.items():
+        if b"\0" in body:
+            raise BinaryBodyError(
+                f"The {name} body holds a NUL byte, so this is not text and cannot be merged line by line; "
+                "choose one side whole."
+            )
+
+
+def _as_given(found: list[Region], base: bytes, ours: bytes, theirs: bytes) -> list[Region]:
+    """The regions of the plain texts, as ranges into the bodies as they were given."""
+    at = [0, 0, 0]
+    for region in found:
+        spans = []
+        for side, (body, span) in enumerate(((base, region.base), (ours, region.ours), (theirs, region.theirs))):
+            end = offset_before_plain(body, at[side], span[1] - span[0])
+            spans.append((at[side], end))
+            at[side] = end
+        region.base, region.ours, region.theirs = spans
+    return found
+
+
+def _check(**choices: str | None) -> None:
+    for name, value in choices.items():
+        if value not in _CHOICES[name]:
+            allowed = ", ".join(repr(choice) for choice in _CHOICES[name] if choice)
+            raise InputError(f"{name} cannot be {value!r}; choose one of {allowed}.")
+
+
+def _size(marker_size: int) -> int:
+    if marker_size < SMALLEST:
+        raise InputError(
+            f"A marker of {marker_size} characters could be text; choose a marker size of {SMALLEST} or more."
+        )
+    return marker_size
+
+
+def _labels(labels: Sequence[str | bytes]) -> tuple[bytes, bytes, bytes]:
+    ours, base, theirs = (
+        label.encode("utf-8", "surrogateescape") if isinstance(label, str) else label for label in labels
+    )
+    for label in (ours, base, theirs):
+        if any(byte < 32 or byte == 127 for byte in label):
+            raise InputError(
+                f"The label {label!r} holds a control byte, which would break its marker line; leave it out."
+            )
+    return ours, base, theirs

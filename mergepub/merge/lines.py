@@ -1,0 +1,118 @@
+r"""Lines of a body, without ever splitting it: line counts of a range, common ends of two ranges, line endings.
+
+A line ends at ``\n`` only; ``\r\n`` keeps its ``\r``, and a lone ``\r``, a form feed or U+2028 end nothing. All
+positions are byte offsets, all ranges half open and at line boundaries. What differs between two bodies is found in
+:mod:`mergepub.merge.myers`; this module only measures.
+"""
+
+from __future__ import annotations
+
+LF = b"\n"
+CRLF = b"\r\n"
+
+Range = tuple[int, int]
+"""Start and end of a part of a body: byte offsets, half open."""
+
+_NEWLINE = LF[0]
+_CHUNK = 1 << 14
+
+
+def line_count(body: bytes, span: Range) -> int:
+    """The number of lines in a range; an unterminated last line counts."""
+    return body.count(LF, *span) + (not ends_terminated(body, span))
+
+
+def ends_terminated(body: bytes, span: Range) -> bool:
+    """Whether text may follow this range on a line of its own: it is empty or ends in a newline."""
+    start, end = span
+    return start == end or body[end - 1] == _NEWLINE
+
+
+def same_text(a: bytes, span: Range, b: bytes, other: Range) -> bool:
+    """Whether two ranges hold the same bytes."""
+    (a0, a1), (b0, b1) = span, other
+    return a1 - a0 == b1 - b0 and a.startswith(memoryview(b)[b0:b1], a0)
+
+
+def common_head(a: bytes, span: Range, b: bytes, other: Range) -> int:
+    """Length in bytes of the whole lines with which both ranges begin."""
+    (a0, a1), (b0, b1) = span, other
+    limit = min(a1 - a0, b1 - b0)
+    view, low = memoryview(b)[b0 : b0 + limit], 0
+    while low < limit and a.startswith(view[low : low + _CHUNK], a0 + low):
+        low = min(low + _CHUNK, limit)
+    high = min(low + _CHUNK, limit)  # the first difference stands somewhere in [low, high]
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a.startswith(view[low:middle], a0 + low):
+            low = middle
+        else:
+            high = middle - 1
+    if low == a1 - a0 == b1 - b0:
+        return low
+    return max(a.rfind(LF, a0, a0 + low) + 1 - a0, 0)
+
+
+def common_tail(a: bytes, span: Range, b: bytes, other: Range) -> int:
+    """Length in bytes of the whole lines with which both ranges end."""
+    (a0, a1), (b0, b1) = span, other
+    done = 0
+    while done < min(a1 - a0, b1 - b0):
+        end = a1 - done
+        start = max(a.rfind(LF, a0, end - 1) + 1, a0)
+        b_start = b1 - (a1 - start)
+        if b_start < b0 or not same_text(a, (start, end), b, (b_start, b1 - done)):
+            break
+        if not ends_terminated(b, (b0, b_start)):
+            break
+        done = a1 - start
+    return done
+
+
+def dominant_ending(*bodies: bytes) -> bytes:
+    r"""The line ending that most terminated lines of the bodies have; ``\n`` where they are equally many."""
+    crlf = sum(body.count(CRLF) for body in bodies if b"\r" in body)
+    if not crlf:
+        return LF
+    return CRLF if crlf > sum(body.count(LF) for body in bodies) - crlf else LF
+
+
+def uniform_ending(body: bytes) -> bytes | None:
+    """The one ending of all terminated lines; None where there is no terminated line, or both endings occur."""
+    if LF not in body:
+        return None
+    crlf = body.count(CRLF) if b"\r" in body else 0
+    if not crlf:
+        return LF
+    return CRLF if crlf == body.count(LF) else None
+
+
+def converted_ending(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """The ending to which a side (or both, alike) converted the whole document; None where neither did."""
+    if not any(b"\r" in body for body in (base, ours, theirs)):
+        return None
+    old = uniform_ending(base)
+    if old is None:
+        return None
+    new = CRLF if old == LF else LF
+    return new if new in (uniform_ending(ours), uniform_ending(theirs)) else None
+
+
+def plain(text: bytes) -> bytes:
+    r"""The text with every ``\r\n`` as ``\n``."""
+    return text.replace(CRLF, LF)
+
+
+def with_ending(text: bytes, ending: bytes) -> bytes:
+    """The text with every terminated line ending in ``ending``; an unterminated last line stays so."""
+    text = plain(text)
+    return text if ending == LF else text.replace(LF, CRLF)
+
+
+def offset_before_plain(body: bytes, start: int, length: int) -> int:
+    """Where in ``body`` the range ends that begins at ``start`` and is ``length`` bytes long once made plain."""
+    end, known = start + length, -1
+    while end != known:
+        known = end
+        end = start + length + body.count(CRLF, start, known)
+    return end + 1 if body[end - 1 : end + 1] == CRLF else end

@@ -1,0 +1,200 @@
+"""Two edit scripts against one base become regions: what is unchanged, whose change it is, what conflicts.
+
+A region is a kind and three byte ranges, at line boundaries, into the bodies as given; the regions of a merge follow
+each other and cover all three bodies. No text is copied here. The whole policy of what conflicts stands in two
+predicates, :func:`hunks_overlap` and :func:`insertion_fits`; how a conflict looks is no question of this module.
+"""
+
+from __future__ import annotations
+
+from mergepub.merge.lines import Range, ends_terminated, line_count, same_text
+
+UNCHANGED = "unchanged"
+OURS = "ours"
+THEIRS = "theirs"
+BOTH = "both"
+CONFLICT = "conflict"
+WORDS = "words"
+
+Hunk = tuple[int, int, int, int]
+"""Base start, base end, side start, side end: byte offsets; this base range became this range of the side."""
+
+_APART, _ONE_COPY, _CLASH = 0, 1, 2
+
+
+class Region:
+    """What becomes of one range of the base.
+
+    Attributes: ``kind`` one of UNCHANGED, OURS (ours' change stands), THEIRS, BOTH (both made the same change),
+    CONFLICT, WORDS (settled word by word); ``base``, ``ours``, ``theirs`` half-open byte ranges into the bodies;
+    ``text`` the result of WORDS, None in every other kind.
+    """
+
+    __slots__ = ("base", "kind", "ours", "text", "theirs")
+
+    def __init__(self, kind: str, base: Range, ours: Range, theirs: Range, text: bytes | None = None) -> None:
+        self.kind = kind
+        self.base = base
+        self.ours = ours
+        self.theirs = theirs
+        self.text = text
+
+    def _values(self) -> tuple[str, Range, Range, Range, bytes | None]:
+        return self.kind, self.base, self.ours, self.theirs, self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Region) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return f"Region{self._values()!r}"
+
+
+def hunks_overlap(h: Hunk, k: Hunk, *, touching: bool) -> bool:
+    """Whether a hunk of one side and a hunk of the other change the same place of the base.
+
+    They do where they change a common base line, insert at one point, or one inserts strictly inside what the other
+    replaces. With ``touching`` (git's stricter reading) hunks that merely touch do so too.
+    """
+    low, high = max(h[0], k[0]), min(h[1], k[1])
+    if touching or low != high:
+        return low <= high
+    return h[:2] == k[:2] or k[0] < low < k[1] or h[0] < low < h[1]
+
+
+def insertion_fits(base: bytes, insertion: Hunk, hunk: Hunk, body: bytes) -> bool:
+    """Whether an insertion that touches the other side's ``hunk`` (new text in ``body``) keeps its place beside it.
+
+    Only where the hunk replaces n lines by exactly n is it sure that the line at which the insertion stood is still
+    there, edited; a hunk that grows or shrinks may have put its own text at that very place. Nothing follows an
+    unterminated line.
+    """
+    if line_count(base, hunk[:2]) != line_count(body, hunk[2:]):
+        return False
+    return insertion[0] != hunk[1] or ends_terminated(body, hunk[2:])
+
+
+def regions(
+    base: bytes,
+    ours: bytes,
+    theirs: bytes,
+    ours_script: list[Hunk],
+    theirs_script: list[Hunk],
+    *,
+    touching: bool = False,
+) -> list[Region]:
+    """The regions of a merge, in base order.
+
+    Args:
+        base: The common ancestor.
+        ours: Our body.
+        theirs: Their body.
+        ours_script: Canonical edit script from base to ours: hunks ascend, never touch, gaps are byte-equal.
+        theirs_script: The same from base to theirs.
+        touching: Hunks that merely touch conflict too (git's verdicts).
+    """
+    walk = _Walk(base, ours, theirs, touching)
+    i = j = 0
+    while i < len(ours_script) or j < len(theirs_script):
+        i_end, j_end, clash = walk.next_group(ours_script, i, theirs_script, j)
+        walk.take(ours_script[i:i_end], theirs_script[j:j_end], clash=clash)
+        i, j = i_end, j_end
+    walk.skip_to(len(base))
+    return walk.found
+
+
+class _Walk:
+    """One walk over both scripts: groups hunks that concern each other, and writes down what becomes of each group."""
+
+    def __init__(self, base: bytes, ours: bytes, theirs: bytes, touching: bool) -> None:
+        self.base = base
+        self.ours = ours
+        self.theirs = theirs
+        self.touching = touching
+        self.found: list[Region] = []
+        self.at = (0, 0, 0)
+
+    def next_group(self, ours: list[Hunk], i: int, theirs: list[Hunk], j: int) -> tuple[int, int, bool]:
+        """Where the group that starts at hunks i and j ends on each side, and whether its hunks clash.
+
+        Hunks of one side never touch, so only the last hunk of a group can concern the next one of the other side.
+        """
+        if i == len(ours) or j == len(theirs):
+            return (i + 1, j, False) if j == len(theirs) else (i, j + 1, False)
+        relation = self._relation(ours[i], theirs[j])
+        if relation == _APART:
+            return (i + 1, j, False) if ours[i][:2] < theirs[j][:2] else (i, j + 1, False)
+        i, j, worst = i + 1, j + 1, relation
+        while True:
+            if i < len(ours) and (relation := self._relation(ours[i], theirs[j - 1])) != _APART:
+                i += 1
+            elif j < len(theirs) and (relation := self._relation(ours[i - 1], theirs[j])) != _APART:
+                j += 1
+            else:
+                return i, j, worst == _CLASH
+            worst = max(worst, relation)
+
+    def _relation(self, h: Hunk, k: Hunk) -> int:
+        if h[1] < k[0] or k[1] < h[0]:
+            return _APART
+        if h[:2] == k[:2] and same_text(self.ours, h[2:], self.theirs, k[2:]):
+            return _ONE_COPY
+        if hunks_overlap(h, k, touching=self.touching):
+            return _CLASH
+        if h[0] == h[1]:
+            return self._beside(h, self.ours, k, self.theirs)
+        return self._beside(k, self.theirs, h, self.ours) if k[0] == k[1] else _APART
+
+    def _beside(self, insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -> int:
+        in_place = line_count(self.base, hunk[:2]) == line_count(body, hunk[2:])
+        if in_place and _already_holds(insertion, inserting, hunk, body):
+            return _ONE_COPY
+        return _APART if insertion_fits(self.base, insertion, hunk, body) else _CLASH
+
+    def take(self, ours: list[Hunk], theirs: list[Hunk], *, clash: bool) -> None:
+        """Write down one group; a group of one side alone is that side's change."""
+        start = min(script[0][0] for script in (ours, theirs) if script)
+        end = max(script[-1][1] for script in (ours, theirs) if script)
+        self.skip_to(start)
+        base, (_, o0, t0) = (start, end), self.at
+        # Between hunks a side's text is the base's, shifted by what its hunks added so far.
+        o1 = end + (ours[-1][3] - ours[-1][1] if ours else o0 - start)
+        t1 = end + (theirs[-1][3] - theirs[-1][1] if theirs else t0 - start)
+        region = Region(CONFLICT, base, (o0, o1), (t0, t1))
+        region.kind = self._kind(region, ours, theirs, clash)
+        self.found.append(region)
+        self.at = (end, o1, t1)
+
+    def _kind(self, region: Region, ours: list[Hunk], theirs: list[Hunk], clash: bool) -> str:
+        if not theirs:
+            return OURS
+        if not ours:
+            return THEIRS
+        if same_text(self.ours, region.ours, self.theirs, region.theirs):
+            return BOTH
+        if not clash:  # insertions that the other side's one replacing hunk already holds
+            return OURS if any(h[0] < h[1] for h in ours) else THEIRS
+        if same_text(self.base, region.base, self.ours, region.ours):
+            return THEIRS
+        return OURS if same_text(self.base, region.base, self.theirs, region.theirs) else CONFLICT
+
+    def skip_to(self, position: int) -> None:
+        """Write down that nothing changed up to this position of the base."""
+        b, o, t = self.at
+        n = position - b
+        if n:
+            self.found.append(Region(UNCHANGED, (b, b + n), (o, o + n), (t, t + n)))
+            self.at = (b + n, o + n, t + n)
+
+
+def _already_holds(insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -> bool:
+    """Whether the hunk's new text begins (or, below it, ends) with just the lines that the other side inserts there."""
+    added, (start, end) = insertion[2:], hunk[2:]
+    length = added[1] - added[0]
+    if length > end - start:
+        return False
+    if insertion[0] == hunk[0]:
+        return same_text(inserting, added, body, (start, start + length))
+    return ends_terminated(body, (start, end - length)) and same_text(inserting, added, body, (end - length, end))
