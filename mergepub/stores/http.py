@@ -1,0 +1,323 @@
+"""The backend ``http(s)://``: a store behind the HTTP service, one request an operation.
+
+One attempt each: this class never repeats a write. Repeating is the ``Retrying`` wrapper's business, as for every
+backend (two layers would multiply each other's waits): all three writes are safe to repeat as they are, because the
+service recognises a publish by its content, an append by its key and a delete by its tombstone. What this class owes
+the wrapper is the exact error: what was surely not sent is ``UnavailableError``; what was sent and not clearly answered
+is ``UnknownOutcomeError``.
+
+The wire's forms live in http_wire.py, secrets in http_secrets.py, sockets in http_session.py, which is imported at the
+first request.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
+from mergepub.errors import NotFoundError, UnavailableError, UnknownOutcomeError
+from mergepub.stores import http_secrets as secrets
+from mergepub.stores import http_wire as wire
+from mergepub.stores import refusals
+from mergepub.stores.contract import Capabilities, Store
+from mergepub.stores.http_wire import Answer, Call, Timeouts
+
+if TYPE_CHECKING:
+    from mergepub.stores.http_session import HttpSession
+
+PAGE = 200
+MAX_REDIRECTS = 5
+
+
+class _Ordered(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+_Row = TypeVar("_Row")
+
+
+def open_url(url: str, *, max_body: int | None = None) -> Store:
+    """The store behind ``url``. ``max_body`` is what the service is known to take; it is the service that enforces it.
+
+    Raises:
+        InputError: as ``HttpStore``.
+    """
+    return HttpStore(url, max_body=max_body)
+
+
+class HttpStore:
+    """A store behind ``mergepub serve``. Safe to share between threads; a forked process connects anew.
+
+    ``verify`` reads every version once and compares digest, size and numbering with the history; the hash chain itself
+    is checked on the service's side only.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        timeouts: Timeouts | None = None,
+        max_body: int | None = None,
+    ) -> None:
+        """Nothing is sent and no secret looked for before the first request.
+
+        Raises:
+            InputError: ``url`` cannot name an HTTP store, or holds a user name or password.
+        """
+        self._parts = secrets.check_url(url)
+        self._url = url.rstrip("/")
+        self._timeouts = timeouts or Timeouts()
+        self._capabilities = Capabilities(max_bytes=max_body)
+        self._given_token, self._token_file = token, token_file
+        self._lock = threading.Lock()
+        self._session: HttpSession | None = None
+        self._owner = 0
+
+    @property
+    def url(self) -> str:
+        """The URL that opens this store again; it never holds a secret."""
+        return self._url
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As the service: atomic, with full history. Its limit is not asked for: a refusal names it."""
+        return self._capabilities
+
+    # -- the contract --------------------------------------------------------------------------------------------------
+
+    def fetch(self, path: str, version: int | None = None) -> Document:
+        """One GET; the body is compared with the digest that came with it."""
+        suffix = "" if version is None else f"/v{version}"
+        call = Call("GET", path, self._url + wire.quote_path(path) + suffix, version=version)
+        return wire.document(call, self._ask(call, {200}))
+
+    def publish(
+        self,
+        path: str,
+        body: bytes,
+        expected: Version,
+        *,
+        author: str = "",
+        message: str = "",
+        merged_from: MergedFrom | None = None,
+        source: str | None = None,
+        kind: str = TEXT,
+    ) -> Receipt:
+        """One PUT. A yes that names no version is looked up: the caller's body at expected + 1 is the answer."""
+        refusals.check_kind(kind)
+        self._check(body, author, message, source)
+        call = self._write("PUT", path, expected.number)
+        headers = {
+            **wire.precondition(expected),
+            **wire.labels(author, message),
+            **wire.provenance(merged_from, source, kind),
+        }
+        answer = self._ask(call, {200, 201}, headers, body)
+        try:
+            return wire.receipt(call, answer)
+        except UnknownOutcomeError:
+            found = self._find_published(call, digest_of(body))
+            if found is None:
+                raise
+            return found
+
+    def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
+        """One POST, recognised by ``key`` when it is repeated."""
+        refusals.check_append(body, key)
+        self._check(body, author, message)
+        call = self._write("POST", path, None)
+        headers = {"Idempotency-Key": wire.quote_key(key), **wire.labels(author, message)}
+        return wire.receipt(call, self._ask(call, {200, 201}, headers, body))
+
+    def delete(self, path: str, expected: Version, *, author: str = "", message: str = "") -> Receipt:
+        """One DELETE. A yes that names no version is looked up: a tombstone at expected + 1 is the answer."""
+        self._check(b"", author, message)
+        call = self._write("DELETE", path, expected.number)
+        answer = self._ask(call, {200, 204}, {**wire.precondition(expected), **wire.labels(author, message)})
+        try:
+            return wire.deletion(call, answer)
+        except UnknownOutcomeError:
+            if not self._is_deleted_at(call):
+                raise
+            return Receipt(Version((call.expected or 0) + 1), "", replayed=True)
+
+    def versions(self, path: str, *, before: int | None = None, limit: int | None = None) -> Iterator[Revision]:
+        """History, page by page as it is read. What stands below a page never changes, so the pages fit together."""
+        call = self._page_call("/-/versions", path, limit, after=before)
+        rows = self._rows(call, "versions", wire.revision, lambda row: -row.version)
+        return islice(rows, limit)
+
+    def list(
+        self, prefix: str = "/", *, after: str | None = None, limit: int | None = None, deleted: bool = False
+    ) -> Iterator[Listed]:
+        """Documents below ``prefix``, page by page as it is read; each page is one state of the store."""
+        call = self._page_call("/-/list", prefix, limit, after=after, deleted=1 if deleted else None)
+        rows = self._rows(call, "documents", wire.listed, lambda row: row.path)
+        return islice(rows, limit)
+
+    def verify(self, path: str | None = None) -> Iterator[str]:
+        """Read every version of one document or all, and compare it with its row in the history."""
+        paths = [path] if path is not None else (row.path for row in self.list(deleted=True))
+        for each in paths:
+            yield from self._verify_document(each)
+
+    def close(self) -> None:
+        """Close the pooled connections. A later call opens them again."""
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    # -- one request ---------------------------------------------------------------------------------------------------
+
+    def _check(self, body: bytes, author: str, message: str, source: str | None = None) -> None:
+        refusals.check_write(body, self._capabilities.max_bytes, author=author, message=message, source=source)
+
+    def _write(self, method: str, path: str, expected: int | None) -> Call:
+        return Call(method, path, self._url + wire.quote_path(path), expected)
+
+    def _ask(
+        self, call: Call, yes: set[int], headers: Mapping[str, str] | None = None, body: bytes | None = None
+    ) -> Answer:
+        """Send one request, follow a reader's redirects on the same origin, and raise for everything but ``yes``."""
+        url = call.url
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = self._exchange(call, url, headers or {}, body)
+            if answer.status in yes:
+                return answer
+            if not 300 <= answer.status < 400:
+                raise wire.refusal(call, answer)
+            url = self._redirected(call, answer, url)
+        raise UnavailableError(f"{call.url} redirects in circles; check the URL of the store")
+
+    def _redirected(self, call: Call, answer: Answer, url: str) -> str:
+        location = answer.headers.get("Location", "")
+        target = urljoin(url, location)
+        same_origin = urlsplit(target)[:2] == urlsplit(url)[:2]
+        if location and same_origin and not call.writes:
+            return target
+        raise UnavailableError(
+            f"{call.method} {call.url} is redirected to {answer.shown(location) or 'nowhere'}, which is not followed"
+            f" (it answered {answer.quoted()}); check the URL of the store"
+        )
+
+    def _exchange(self, call: Call, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+        session = self._connected()
+        if body is not None:
+            headers = {"Content-Type": "application/octet-stream", **headers}
+        return session.exchange(call, url, headers, body)
+
+    def _connected(self) -> HttpSession:
+        with self._lock:
+            if self._session is None or self._owner != os.getpid():
+                from mergepub.stores.http_session import HttpSession  # noqa: PLC0415 - requests costs start-up time
+
+                token = secrets.find_token(self._parts, self._given_token, self._token_file)
+                direct = secrets.is_loopback(self._parts.hostname or "")
+                self._session, self._owner = HttpSession(token, self._timeouts, direct=direct), os.getpid()
+            return self._session
+
+    # -- answers that need a second look -------------------------------------------------------------------------------
+
+    def _find_published(self, call: Call, digest: str) -> Receipt | None:
+        """The caller's own body at expected + 1 of the head's incarnation; a create may also be the head itself."""
+        if call.expected is None:
+            return None
+        try:
+            head = self.fetch(call.path)
+            candidates = [head] if call.expected in (0, _before(head)) else []
+            if call.expected < _before(head):
+                candidates.append(self.fetch(call.path, call.expected + 1))
+        except (NotFoundError, UnavailableError):
+            return None  # the first answer's error says more
+        for found in candidates:
+            if (found.digest, found.incarnation) == (digest, head.incarnation):
+                current = None if found.version.number == head.version.number else head.version.number
+                return Receipt(found.version, found.incarnation, replayed=True, current=current)
+        return None
+
+    def _is_deleted_at(self, call: Call) -> bool:
+        try:
+            self.fetch(call.path)
+        except NotFoundError as error:
+            return call.expected is not None and error.tombstone == call.expected + 1
+        except UnavailableError:
+            return False  # the first answer's error says more
+        return False
+
+    # -- pages ---------------------------------------------------------------------------------------------------------
+
+    def _page_call(self, room: str, path: str, limit: int | None, **query: object) -> Call:
+        asked = {"limit": PAGE if limit is None else max(1, min(limit, PAGE)), **query}
+        wanted = urlencode({name: value for name, value in asked.items() if value is not None})
+        return Call("GET", path, f"{self._url}{room}{wire.quote_path(path)}?{wanted}")
+
+    def _rows(
+        self, call: Call, key: str, parse: Callable[[dict[str, Any]], _Row], order: Callable[[_Row], _Ordered]
+    ) -> Iterator[_Row]:
+        """The rows of all pages; they must ascend by ``order``, or a broken server would be read for ever."""
+        url: str | None = call.url
+        last: _Ordered | None = None
+        while url is not None:
+            page = Call("GET", call.path, url)
+            answer = self._ask(page, {200})
+            for row in _parsed_rows(page, answer, key, parse):
+                if last is not None and not last < order(row):
+                    raise wire.unclear(page, answer, "its rows are out of order")
+                last = order(row)
+                yield row
+            url = self._next_page(page, answer)
+
+    def _next_page(self, page: Call, answer: Answer) -> str | None:
+        link = wire.next_link(answer)
+        if link is None:
+            return None
+        target = urljoin(page.url, link)
+        if urlsplit(target)[:2] == self._parts[:2] and target != page.url:
+            return target
+        raise wire.unclear(page, answer, "its next page is not on this store")
+
+    # -- verify --------------------------------------------------------------------------------------------------------
+
+    def _verify_document(self, path: str) -> Iterator[str]:
+        newer: int | None = None
+        for row in self.versions(path):
+            if newer is not None and row.version != newer - 1:
+                yield f"{path}: the history has no version between {row.version} and {newer}"
+            newer = row.version
+            if not row.deleted:
+                yield from self._verify_version(path, row)
+        if newer != 1:
+            yield f"{path}: the history begins at version {newer}, not at 1"
+
+    def _verify_version(self, path: str, row: Revision) -> Iterator[str]:
+        try:
+            found = self.fetch(path, row.version)
+        except (NotFoundError, wire.DamagedAnswerError) as error:
+            yield f"{path}/v{row.version}: {error}"
+            return
+        if (found.digest, len(found.body)) != (row.digest, row.size):
+            yield (
+                f"{path}/v{row.version}: {len(found.body)} bytes with digest {found.digest}, but the history says"
+                f" {row.size} bytes with digest {row.digest}"
+            )
+
+
+def _parsed_rows(page: Call, answer: Answer, key: str, parse: Callable[[dict[str, Any]], _Row]) -> list[_Row]:
+    rows = wire.json_object(page, answer).get(key)
+    try:
+        return [parse(row) for row in rows]  # type: ignore[union-attr]  # anything but rows is the TypeError below
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise wire.unclear(page, answer, f"its {key} are not in the promised form") from None
+
+
+def _before(document: Document) -> int:
+    """The number that a publish of ``document`` as a new version was made on."""
+    return (document.version.number or 0) - 1

@@ -1,0 +1,120 @@
+"""Where the secret for an HTTP store comes from, and whether it may travel there.
+
+A secret is never an argument of a command and never part of a URL; no message of this module holds one.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from mergepub.errors import InputError
+
+VARIABLE = "MERGEPUB_TOKEN"
+FILE_VARIABLE = "MERGEPUB_TOKEN_FILE"
+KEYRING_SERVICE = "mergepub"
+_LONGEST = 4096
+
+
+def check_url(url: str) -> SplitResult:
+    """Split ``url`` when it can name an HTTP store.
+
+    Raises:
+        InputError: no http or https, no host, a port that is none, or a part that does not belong there - user name and
+            password above all, because a URL is shown and logged.
+    """
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        raise InputError("the URL of the store is not valid; use https://HOST[:PORT]") from None
+    if "@" in parts.netloc:
+        raise InputError(
+            f"the URL of the store on {parts.hostname} must not hold a user name or password",
+            hint=f"set {VARIABLE} or name a --token-file",
+        )
+    if not named or parts.query or parts.fragment:
+        raise InputError("the URL of an HTTP store is https://HOST[:PORT][/PREFIX], without query or fragment")
+    return parts
+
+
+def is_loopback(host: str) -> bool:
+    """True when ``host`` never leaves this machine: localhost, 127.0.0.0/8, ::1."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def find_token(parts: SplitResult, token: str | None = None, token_file: str | os.PathLike[str] | None = None) -> str:
+    """The secret for this URL's host, or "" where there is none.
+
+    Looked for in this order: given by the caller, ``token_file``, the variables MERGEPUB_TOKEN and
+    MERGEPUB_TOKEN_FILE, the keyring (service
+    ``mergepub``, user = host) where the package keyring is installed, the password in netrc.
+
+    Raises:
+        InputError: the file cannot be read, the secret is no single line of printable ASCII, or it would have to
+            travel unencrypted to another machine.
+    """
+    host = parts.hostname or ""
+    found = (
+        token
+        or _from_file(token_file)
+        or os.environ.get(VARIABLE, "").strip()
+        or _from_file(os.environ.get(FILE_VARIABLE))
+        or _from_keyring(host)
+        or _from_netrc(parts)
+    )
+    if found:
+        _check_token(found)
+        _check_channel(parts.scheme, host)
+    return found
+
+
+def _check_token(token: str) -> None:
+    if len(token) > _LONGEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise InputError("the token is not one word of printable ASCII; check where it comes from")
+
+
+def _check_channel(scheme: str, host: str) -> None:
+    if scheme == "http" and not is_loopback(host):
+        raise InputError(
+            f"a token is not sent to {host} over plain HTTP, where everybody on the way can read it",
+            hint=f"use https://{host}, or unset {VARIABLE} for an open store",
+        )
+
+
+def _from_file(token_file: str | os.PathLike[str] | None) -> str:
+    if not token_file:
+        return ""
+    try:
+        text = Path(token_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise InputError(f"the token file {os.fspath(token_file)} cannot be read: {reason}") from None
+    if not text:
+        raise InputError(f"the token file {os.fspath(token_file)} is empty")
+    return text
+
+
+def _from_keyring(host: str) -> str:
+    if find_spec("keyring") is None:
+        return ""
+    try:
+        return import_module("keyring").get_password(KEYRING_SERVICE, host) or ""
+    except Exception:  # a keyring that is locked or absent raises what its backend likes
+        return ""
+
+
+def _from_netrc(parts: SplitResult) -> str:
+    from requests.utils import get_netrc_auth  # noqa: PLC0415 - requests costs start-up time
+
+    found = get_netrc_auth(parts.geturl())
+    return found[1] if found else ""
