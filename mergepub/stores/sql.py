@@ -1,0 +1,586 @@
+"""What the SQL backends share: schema, statements, and the logic of every operation.
+
+A backend brings a connection, a ``Dialect`` and two methods: ``_read`` runs an operation on one consistent state,
+``_write`` runs it in a transaction that no other writer of the same path can interleave with. Connecting, locking,
+migrating and the translation of errors are the backend's. Checking a store's integrity lives in sqlverify.py.
+
+**Chains.** Every revision carries ``link``, the SHA-256 of its own facts and of ``previous``, the link of the revision
+before it; every version carries ``seal``, the SHA-256 of its number, its revision's link and the seal of the version
+before it. So a noted link or seal vouches for the whole history below. ``link_of`` and ``seal_of`` say what is hashed.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Protocol, TypeVar
+
+from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
+from mergepub.errors import ContentionError, InvalidStoreError
+from mergepub.stores import refusals
+from mergepub.stores.contract import MAX_BODY, Capabilities, incarnation_id, integer_version, now
+
+T = TypeVar("T")
+
+MAIN = "main"
+_ALL = 2**62  # a number above every version and every count of rows
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE documents (
+            incarnation TEXT PRIMARY KEY,
+            path {path} NOT NULL,
+            kind TEXT NOT NULL,
+            first_version BIGINT NOT NULL)""",
+        "CREATE INDEX documents_by_path ON documents (path)",
+        """CREATE TABLE branches (
+            id TEXT PRIMARY KEY,
+            incarnation TEXT NOT NULL REFERENCES documents (incarnation),
+            name TEXT NOT NULL,
+            parent TEXT REFERENCES branches (id),
+            base_revision BIGINT,
+            base_digest TEXT,
+            head_revision BIGINT NOT NULL,
+            head_digest TEXT,
+            state TEXT NOT NULL,
+            UNIQUE (incarnation, name))""",
+        """CREATE TABLE branch_owners (
+            branch TEXT NOT NULL REFERENCES branches (id),
+            owner TEXT NOT NULL,
+            epoch BIGINT NOT NULL,
+            PRIMARY KEY (branch, owner))""",
+        """CREATE TABLE bodies (
+            digest TEXT PRIMARY KEY,
+            size BIGINT NOT NULL,
+            body {blob} NOT NULL)""",
+        """CREATE TABLE revisions (
+            branch TEXT NOT NULL REFERENCES branches (id),
+            revision BIGINT NOT NULL,
+            digest TEXT REFERENCES bodies (digest),
+            parents TEXT NOT NULL,
+            previous TEXT NOT NULL,
+            link TEXT NOT NULL,
+            author TEXT NOT NULL,
+            message TEXT NOT NULL,
+            modified TEXT NOT NULL,
+            source TEXT,
+            PRIMARY KEY (branch, revision))""",
+        """CREATE TABLE versions (
+            path {path} NOT NULL,
+            number BIGINT NOT NULL,
+            branch TEXT NOT NULL,
+            revision BIGINT NOT NULL,
+            seal TEXT NOT NULL,
+            PRIMARY KEY (path, number),
+            FOREIGN KEY (branch, revision) REFERENCES revisions (branch, revision))""",
+        """CREATE TABLE heads (
+            path {path} PRIMARY KEY,
+            version BIGINT NOT NULL,
+            branch TEXT NOT NULL,
+            revision BIGINT NOT NULL,
+            digest TEXT,
+            FOREIGN KEY (path, version) REFERENCES versions (path, number))""",
+        """CREATE TABLE merge_records (
+            path {path} NOT NULL,
+            version BIGINT NOT NULL,
+            base BIGINT NOT NULL,
+            theirs BIGINT NOT NULL,
+            digest TEXT NOT NULL,
+            PRIMARY KEY (path, version),
+            FOREIGN KEY (path, version) REFERENCES versions (path, number))""",
+        "CREATE INDEX merge_records_by_pair ON merge_records (path, base, digest)",
+        """CREATE TABLE append_keys (
+            path {path} NOT NULL,
+            key TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            version BIGINT NOT NULL,
+            PRIMARY KEY (path, key),
+            FOREIGN KEY (path, version) REFERENCES versions (path, number))""",
+    ),
+)
+"""Ordered, never edited once released: schema number n is what the first n of them make."""
+
+SCHEMA = len(MIGRATIONS)
+
+_VERSION = """SELECT r.digest, r.author, r.message, r.modified, d.incarnation, d.kind
+    FROM versions v
+    JOIN revisions r ON r.branch = v.branch AND r.revision = v.revision
+    JOIN branches b ON b.id = v.branch
+    JOIN documents d ON d.incarnation = b.incarnation
+    WHERE v.path = ? AND v.number = ?"""
+
+_VERSIONS = """SELECT v.number, r.digest, o.size, r.author, r.message, r.modified, r.source, b.incarnation,
+        m.base, m.theirs, m.digest
+    FROM versions v
+    JOIN revisions r ON r.branch = v.branch AND r.revision = v.revision
+    JOIN branches b ON b.id = v.branch
+    LEFT JOIN bodies o ON o.digest = r.digest
+    LEFT JOIN merge_records m ON m.path = v.path AND m.version = v.number
+    WHERE v.path = ? AND v.number < ? ORDER BY v.number DESC LIMIT ?"""
+
+_APPENDED = """SELECT k.digest, k.version, b.incarnation
+    FROM append_keys k
+    JOIN versions v ON v.path = k.path AND v.number = k.version
+    JOIN branches b ON b.id = v.branch
+    WHERE k.path = ? AND k.key = ?"""
+
+_HEAD = """SELECT h.version, h.branch, h.revision, h.digest, b.name, d.incarnation, d.kind, d.first_version,
+        r.modified, r.link, v.seal
+    FROM heads h
+    JOIN versions v ON v.path = h.path AND v.number = h.version
+    JOIN revisions r ON r.branch = h.branch AND r.revision = h.revision
+    JOIN branches b ON b.id = h.branch
+    JOIN documents d ON d.incarnation = b.incarnation
+    WHERE h.path = ?"""
+
+# The comparison of compare-and-swap stands in the swap itself, whatever a backend's locks are worth.
+_SWAP = """INSERT INTO heads (path, version, branch, revision, digest) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (path) DO UPDATE SET version = excluded.version, branch = excluded.branch,
+        revision = excluded.revision, digest = excluded.digest
+    WHERE heads.version = excluded.version - 1"""
+
+
+class Cursor(Protocol):
+    """What ``execute`` gives back: sqlite3 and psycopg agree on it."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """All remaining rows."""
+        ...
+
+
+class Connection(Protocol):
+    """A database connection inside a transaction."""
+
+    def execute(self, statement: Any, parameters: Any = ..., /) -> Cursor:
+        """Run one statement."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Where two SQL systems differ: the placeholder, the type of bodies, the type of paths (code point order)."""
+
+    placeholder: str = "?"
+    blob: str = "BLOB"
+    path: str = "TEXT"
+
+
+class Transaction:
+    """A connection with a dialect, for the time of one operation."""
+
+    def __init__(self, connection: Connection, dialect: Dialect) -> None:
+        self._connection = connection
+        self._dialect = dialect
+
+    def run(self, statement: str, *values: object) -> int:
+        """Run ``statement``; the number of rows changed."""
+        return self._execute(statement, values).rowcount
+
+    def row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
+        """The first row of the answer, or None."""
+        row: tuple[Any, ...] | None = self._execute(statement, values).fetchone()
+        return row
+
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """All rows of the answer."""
+        return self._execute(statement, values).fetchall()
+
+    def migrate(self, present: int) -> None:
+        """Bring a store of schema ``present`` to ``SCHEMA``; the caller notes the number in the same transaction."""
+        for statements in MIGRATIONS[present:]:
+            for statement in statements:
+                self.run(statement.format(path=self._dialect.path, blob=self._dialect.blob))
+
+    def _execute(self, statement: str, values: Sequence[object]) -> Cursor:
+        return self._connection.execute(statement.replace("?", self._dialect.placeholder), values)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a document; ``digest`` is None when it is a tombstone. Fields in the order of ``_HEAD``."""
+
+    version: int
+    branch: str
+    revision: int
+    digest: str | None
+    branch_name: str
+    incarnation: str
+    kind: str
+    first_version: int
+    modified: str
+    link: str
+    seal: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One write, checked and ready: ``body`` None puts a tombstone."""
+
+    path: str
+    body: bytes | None
+    modified: str
+    author: str
+    message: str
+    merged_from: MergedFrom | None = None
+    source: str | None = None
+    kind: str = TEXT
+
+    @property
+    def digest(self) -> str | None:
+        return None if self.body is None else digest_of(self.body)
+
+
+class SqlStore(ABC):
+    """The contract on a SQL database."""
+
+    def __init__(self, url: str, *, max_body: int | None, clock: Callable[[], str] = now) -> None:
+        self._url = url
+        self._capabilities = Capabilities(max_bytes=MAX_BODY if max_body is None else max_body)
+        self._clock = clock
+
+    @abstractmethod
+    def _read(self, operation: Callable[[Transaction], T]) -> T:
+        """Run ``operation`` on one consistent state of the store."""
+
+    @abstractmethod
+    def _write(self, path: str, operation: Callable[[Transaction], T], *, creates: bool = False) -> T:
+        """Run ``operation`` with no other writer of ``path`` in between; when it returns, what it wrote is durable.
+
+        An exception leaves nothing of it behind. ``creates``: the operation may make the first document of a store.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """See ``Store.close``."""
+
+    @property
+    def url(self) -> str:
+        """The URL that opens this store again, without secrets."""
+        return self._url
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Atomic compare-and-swap, full history."""
+        return self._capabilities
+
+    def fetch(self, path: str, version: int | None = None) -> Document:
+        """See ``Store.fetch``."""
+        return self._read(lambda tx: _fetch(tx, path, version))
+
+    def publish(
+        self,
+        path: str,
+        body: bytes,
+        expected: Version,
+        *,
+        author: str = "",
+        message: str = "",
+        merged_from: MergedFrom | None = None,
+        source: str | None = None,
+        kind: str = TEXT,
+    ) -> Receipt:
+        """See ``Store.publish``."""
+        number = refusals.number_of(expected)
+        refusals.check_kind(kind)
+        self._check(body, author, message, source)
+        write = _Write(path, body, self._clock(), author, message, merged_from, source, kind)
+        return self._write(path, lambda tx: _publish(tx, write, number), creates=number == 0)
+
+    def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
+        """See ``Store.append``."""
+        refusals.check_append(body, key)
+        self._check(body, author, message)
+        write = _Write(path, body, self._clock(), author, message)
+        return self._write(path, lambda tx: self._append(tx, write, key))
+
+    def delete(self, path: str, expected: Version, *, author: str = "", message: str = "") -> Receipt:
+        """See ``Store.delete``."""
+        number = refusals.number_of(expected)
+        self._check(b"", author, message)
+        write = _Write(path, None, self._clock(), author, message)
+        return self._write(path, lambda tx: _delete(tx, write, number))
+
+    def versions(self, path: str, *, before: int | None = None, limit: int | None = None) -> Iterator[Revision]:
+        """See ``Store.versions``."""
+        return iter(self._read(lambda tx: _versions(tx, path, before, limit)))
+
+    def list(
+        self, prefix: str = "/", *, after: str | None = None, limit: int | None = None, deleted: bool = False
+    ) -> Iterator[Listed]:
+        """See ``Store.list``."""
+        return iter(self._read(lambda tx: _list(tx, prefix, after, limit, deleted)))
+
+    def verify(self, path: str | None = None) -> Iterator[str]:
+        """See ``Store.verify``. Each document is checked in one consistent state."""
+        from mergepub.stores import sqlverify  # noqa: PLC0415 - no other command needs it
+
+        paths = [path] if path else self._read(sqlverify.paths)
+        for name in paths:
+            yield from self._read(lambda tx, name=name: sqlverify.faults(tx, name))  # type: ignore[misc]  # a default binds the loop's value; mypy cannot infer it
+
+    def _check(self, body: bytes, author: str, message: str, source: str | None = None) -> None:
+        refusals.check_write(body, self._capabilities.max_bytes, author=author, message=message, source=source)
+
+    def _append(self, tx: Transaction, write: _Write, key: str) -> Receipt:
+        head = head_of(tx, write.path)
+        known = _same_append(tx, head, write, key)
+        if known:
+            return known
+        if head.digest is None:
+            raise refusals.is_tombstone(write.path, head.version)
+        longer = _joined(_body(tx, write.path, head.digest), write.body or b"")
+        self._check(longer, write.author, write.message)
+        receipt = _extend(tx, head, replace(write, body=longer))
+        record = "INSERT INTO append_keys (path, key, digest, version) VALUES (?, ?, ?, ?)"
+        tx.run(record, write.path, key, write.digest, receipt.version.number)
+        return receipt
+
+
+def find_head(tx: Transaction, path: str) -> Head | None:
+    """The head of ``path``, or None where there never was a document."""
+    row = tx.row(_HEAD, path)
+    return Head(*row) if row else None
+
+
+def head_of(tx: Transaction, path: str) -> Head:
+    """The head of ``path``.
+
+    Raises:
+        NotFoundError: the document never existed.
+    """
+    head = find_head(tx, path)
+    if head is None:
+        raise refusals.never_existed(path)
+    return head
+
+
+def link_of(
+    previous: str,
+    *,
+    path: str,
+    incarnation: str,
+    kind: str,
+    branch: str,
+    revision: int,
+    digest: str | None,
+    parents: str,
+    author: str,
+    message: str,
+    modified: str,
+    source: str | None,
+) -> str:
+    """The chain value of a revision: SHA-256 in hex over these fields, each as a netstring, in this order.
+
+    ``branch`` is the branch's name, ``digest`` is empty for a tombstone, ``parents`` are ``BRANCH@R`` lines,
+    ``previous`` is the link of the revision before: the first parent's, or of a re-created document the tombstone's.
+    """
+    facts = (path, incarnation, kind, branch, str(revision), digest or "", parents, author, message, modified)
+    return _chained("mergepub revision 1", previous, *facts, source or "")
+
+
+def seal_of(previous: str, *, path: str, number: int, link: str) -> str:
+    """The chain value of a version: SHA-256 in hex over the seal before it, path, number and its revision's link."""
+    return _chained("mergepub version 1", previous, path, str(number), link)
+
+
+def _chained(*fields: str) -> str:
+    # Netstrings, so that no two lists of fields are the same bytes.
+    chain = sha256()
+    for field in fields:
+        data = field.encode("utf-8")
+        chain.update(b"%d:%s," % (len(data), data))
+    return chain.hexdigest()
+
+
+def _publish(tx: Transaction, write: _Write, expected: int) -> Receipt:
+    head = find_head(tx, write.path)
+    if head is None and expected:
+        raise refusals.never_existed(write.path)
+    if head is None or head.digest is None:
+        if head and expected:
+            raise refusals.deleted(write.path, expected, head.version)
+        return _extend(tx, _new_life(tx, head, write), write)
+    known = _replayed(tx, head, write, expected)
+    if known:
+        return known
+    if write.digest == head.digest:
+        return Receipt(integer_version(head.version), head.incarnation, unchanged=True)
+    _compare(head, write.path, expected)
+    return _extend(tx, head, write)
+
+
+def _delete(tx: Transaction, write: _Write, expected: int) -> Receipt:
+    head = head_of(tx, write.path)
+    if head.digest is None:
+        if expected + 1 == head.version:
+            return _replay_of(head, head.version)
+        raise refusals.deleted(write.path, expected, head.version)
+    _compare(head, write.path, expected)
+    return _extend(tx, head, write)
+
+
+def _compare(head: Head, path: str, expected: int) -> None:
+    if expected != head.version:
+        raise refusals.mismatch(path, expected, head.version, head.first_version)
+
+
+def _replayed(tx: Transaction, head: Head, write: _Write, expected: int) -> Receipt | None:
+    """The answer to an exact retry: the version is there already, as itself or as what was merged from this body."""
+    follower = head.first_version if expected == 0 else expected + 1
+    same = """SELECT v.number FROM versions v JOIN revisions r ON r.branch = v.branch AND r.revision = v.revision
+        WHERE v.path = ? AND v.number = ? AND v.number >= ? AND r.digest = ?"""
+    if tx.row(same, write.path, follower, head.first_version, write.digest):
+        return _replay_of(head, follower)
+    merged = """SELECT version, base, theirs, digest FROM merge_records
+        WHERE path = ? AND base = ? AND digest = ? AND version >= ? ORDER BY version LIMIT 1"""
+    record = tx.row(merged, write.path, expected, write.digest, head.first_version)
+    return _replay_of(head, record[0], MergedFrom(*record[1:])) if record else None
+
+
+def _replay_of(head: Head, number: int, merged_from: MergedFrom | None = None) -> Receipt:
+    current = None if number == head.version else head.version
+    version = integer_version(number)
+    return Receipt(version, head.incarnation, replayed=True, current=current, merged_from=merged_from)
+
+
+def _same_append(tx: Transaction, head: Head, write: _Write, key: str) -> Receipt | None:
+    """The answer to an append whose key is known; also when the document was deleted since: it did happen."""
+    known = tx.row(_APPENDED, write.path, key)
+    if known is None:
+        return None
+    digest, number, incarnation = known
+    if digest != write.digest:
+        raise refusals.other_append(key)
+    return replace(_replay_of(head, number), incarnation=incarnation)
+
+
+def _joined(body: bytes, more: bytes) -> bytes:
+    glue = b"\n" if body and not body.endswith(b"\n") else b""
+    return body + glue + more
+
+
+def _new_life(tx: Transaction, head: Head | None, write: _Write) -> Head:
+    """Begin an incarnation; the answer stands for its head before its first version."""
+    incarnation, branch = incarnation_id(), os.urandom(8).hex()
+    version, modified, link, seal = (head.version, head.modified, head.link, head.seal) if head else (0, "", "", "")
+    document = "INSERT INTO documents (incarnation, path, kind, first_version) VALUES (?, ?, ?, ?)"
+    tx.run(document, incarnation, write.path, write.kind, version + 1)
+    main = "INSERT INTO branches (id, incarnation, name, head_revision, state) VALUES (?, ?, ?, 0, 'default')"
+    tx.run(main, branch, incarnation, MAIN)
+    return Head(version, branch, 0, None, MAIN, incarnation, write.kind, version + 1, modified, link, seal)
+
+
+def _extend(tx: Transaction, head: Head, write: _Write) -> Receipt:
+    """Put ``write`` on ``head``: body, revision, version, and the swap of the head."""
+    number, revision, digest = head.version + 1, head.revision + 1, write.digest
+    if digest is not None and write.body is not None:
+        body = "INSERT INTO bodies (digest, size, body) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+        tx.run(body, digest, len(write.body), write.body)
+    link = _insert_revision(tx, head, write, revision, digest)
+    version = "INSERT INTO versions (path, number, branch, revision, seal) VALUES (?, ?, ?, ?, ?)"
+    tx.run(
+        version,
+        write.path,
+        number,
+        head.branch,
+        revision,
+        seal_of(head.seal, path=write.path, number=number, link=link),
+    )
+    if write.merged_from:
+        made = write.merged_from
+        record = "INSERT INTO merge_records (path, version, base, theirs, digest) VALUES (?, ?, ?, ?, ?)"
+        tx.run(record, write.path, number, made.base, made.theirs, made.digest)
+    tx.run("UPDATE branches SET head_revision = ?, head_digest = ? WHERE id = ?", revision, digest, head.branch)
+    if tx.run(_SWAP, write.path, number, head.branch, revision, digest) != 1:
+        raise ContentionError(f"the head of {write.path} moved during the write; repeat it")
+    return Receipt(integer_version(number), head.incarnation)
+
+
+def _insert_revision(tx: Transaction, head: Head, write: _Write, revision: int, digest: str | None) -> str:
+    parents = f"{head.branch_name}@{head.revision}" if head.revision else ""
+    modified = max(write.modified, head.modified)  # a clock that was set back never puts a version before its parent
+    link = link_of(
+        head.link,
+        path=write.path,
+        incarnation=head.incarnation,
+        kind=head.kind,
+        branch=head.branch_name,
+        revision=revision,
+        digest=digest,
+        parents=parents,
+        author=write.author,
+        message=write.message,
+        modified=modified,
+        source=write.source,
+    )
+    tx.run(
+        """INSERT INTO revisions (branch, revision, digest, parents, previous, link, author, message, modified, source)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        *(head.branch, revision, digest, parents, head.link, link, write.author, write.message, modified, write.source),
+    )
+    return link
+
+
+def _fetch(tx: Transaction, path: str, version: int | None) -> Document:
+    head = head_of(tx, path)
+    number = head.version if version is None else version
+    row = tx.row(_VERSION, path, number)
+    if row is None:
+        raise refusals.no_such_version(path, number, head.version)
+    digest, author, message, modified, incarnation, kind = row
+    if digest is None:
+        raise refusals.is_tombstone(path, number)
+    body = _body(tx, path, digest)
+    facts = (integer_version(number), digest, incarnation, author, message, modified, kind, head.version)
+    return Document(path, body, *facts)
+
+
+def _body(tx: Transaction, path: str, digest: str) -> bytes:
+    """The body of ``digest``, checked: a damaged body is never handed out, and never merged into anything."""
+    row = tx.row("SELECT body FROM bodies WHERE digest = ?", digest)
+    body = None if row is None else bytes(row[0])
+    if body is None or digest_of(body) != digest:
+        raise InvalidStoreError(f"a body of {path} is damaged in the store", hint=f"mergepub verify {path}")
+    return body
+
+
+def _versions(tx: Transaction, path: str, before: int | None, limit: int | None) -> list[Revision]:
+    head_of(tx, path)
+    rows = tx.rows(_VERSIONS, path, _ALL if before is None else before, _ALL if limit is None else limit)
+    return [_revision(*row) for row in rows]
+
+
+def _revision(number: int, digest: str | None, size: int | None, *facts: Any) -> Revision:
+    author, message, modified, source, incarnation, *made_from = facts
+    merged_from = None if made_from[0] is None else MergedFrom(*made_from)
+    labels = (author, message, modified, incarnation)
+    return Revision(number, digest or "", size or 0, *labels, digest is None, merged_from, source)
+
+
+def _list(tx: Transaction, prefix: str, after: str | None, limit: int | None, deleted: bool) -> list[Listed]:
+    below = prefix if prefix.endswith("/") else prefix + "/"
+    rows = tx.rows(
+        """SELECT h.path, h.version, h.digest, r.modified, d.kind FROM heads h
+        JOIN revisions r ON r.branch = h.branch AND r.revision = h.revision
+        JOIN branches b ON b.id = h.branch
+        JOIN documents d ON d.incarnation = b.incarnation
+        WHERE (h.path = ? OR h.path >= ?) AND h.path >= ? AND h.path < ? AND h.path > ?
+        AND (? OR h.digest IS NOT NULL) ORDER BY h.path LIMIT ?""",
+        *(prefix, below, prefix, below[:-1] + "0", after or "", deleted, _ALL if limit is None else limit),
+    )  # "0" follows "/": everything below a prefix lies between the two
+    return [
+        Listed(path, version, digest or "", modified, kind, digest is None)
+        for path, version, digest, modified, kind in rows
+    ]

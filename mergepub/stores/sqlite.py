@@ -1,0 +1,350 @@
+"""The embedded default: one SQLite file, safe for many threads and processes of one machine.
+
+This module opens, creates, locks and migrates the file, and translates what SQLite says; what the operations do stands
+in sql.py. Write-ahead log, ``synchronous=FULL``: an acknowledged write survives ``kill -9`` and a power cut.
+
+**Nothing is created on the way to an error.** The file comes into being whole, under its final name, with the first
+document in it. A file that is not ours is looked at without a lock or a side file, and left alone.
+
+**Writers queue.** SQLite's own waiting sleeps longer the longer one waits, so writers in a loop starve the patient
+ones. Here a writer first takes a turnstile, an advisory lock on the *directory* of the file (nothing is left behind),
+and holds it while it waits for SQLite's lock: whoever has just written must queue like everybody else. The turnstile is
+courtesy, SQLite's lock is what protects: where directories cannot be locked, all wait without it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from mergepub.errors import InputError, InvalidStoreError, MergepubError, NotFoundError, UnavailableError
+from mergepub.stores.contract import now
+from mergepub.stores.sql import SCHEMA, Dialect, SqlStore, Transaction
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - only where there is no fcntl at all
+    fcntl = None  # type: ignore[assignment]  # the module is optional
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x4D507562  # "MPub"
+BUSY_TIMEOUT = 5.0
+
+_DIALECT = Dialect()
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_NOT_OURS = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_SAID = {
+    sqlite3.SQLITE_BUSY: "is locked by another process; try again",
+    sqlite3.SQLITE_LOCKED: "is locked by another process; try again",
+    sqlite3.SQLITE_FULL: "cannot grow: the disk is full or a limit is reached; make room and try again",
+    sqlite3.SQLITE_READONLY: "cannot be written: the file or its directory is read-only",
+    sqlite3.SQLITE_PERM: "cannot be opened: permission denied",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that its directory exists and is writable",
+    sqlite3.SQLITE_IOERR: "cannot be read or written (input/output error): is the disk full?",
+}
+
+
+def open_url(url: str, *, max_body: int | None = None) -> SqliteStore:
+    """The store of ``sqlite:///relative``, ``sqlite:////absolute`` or a plain path.
+
+    Raises:
+        InputError: the URL names no file.
+    """
+    file = url
+    if url.lower().startswith("sqlite:"):
+        _, slashes, file = url.partition(":///")
+        if not slashes:
+            raise InputError(f"bad store {url!r}: write sqlite:///relative or sqlite:////absolute")
+    if not file:
+        raise InputError(f"bad store {url!r}: it names no file", hint="try sqlite:///store.sqlite")
+    return SqliteStore(file, max_body=max_body)
+
+
+class SqliteStore(SqlStore):
+    """A store in a file."""
+
+    def __init__(
+        self,
+        file: str | Path,
+        *,
+        max_body: int | None = None,
+        busy_timeout: float = BUSY_TIMEOUT,
+        clock: Callable[[], str] = now,
+    ) -> None:
+        """A store in ``file``; nothing is opened yet. ``busy_timeout``: seconds that a call waits for others."""
+        self._file = Path(os.path.abspath(file))  # noqa: PTH100 - resolve() would follow links and move the side files
+        super().__init__(f"sqlite:///{self._file}", max_body=max_body, clock=clock)
+        self._busy_timeout = busy_timeout
+        self._idle: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+
+    def close(self) -> None:
+        """Release all connections. The next call opens new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _read(self, operation: Callable[[Transaction], T]) -> T:
+        with self._translated():
+            if self._is_missing():
+                raise self._missing()
+            with self._connection() as connection, self._transaction(connection, "BEGIN"):
+                return operation(Transaction(connection, _DIALECT))
+
+    def _write(self, path: str, operation: Callable[[Transaction], T], *, creates: bool = False) -> T:  # noqa: ARG002 - SQLite locks the whole store
+        with self._translated():
+            if self._is_missing():
+                if not creates:
+                    raise self._missing()
+                done = self._created(operation)
+                if done is not None:
+                    return done
+            with self._connection() as connection, self._turn(connection):
+                return operation(Transaction(connection, _DIALECT))
+
+    # Connections: as many as there were calls at once, kept for the next call. A child process makes its own.
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        connection = self._taken() or self._opened()
+        try:
+            yield connection
+        finally:
+            if connection.in_transaction:
+                connection.close()
+            else:
+                with self._lock:
+                    self._idle.append(connection)
+
+    def _taken(self) -> sqlite3.Connection | None:
+        with self._lock:
+            if self._owner != os.getpid():
+                self._owner, self._idle = os.getpid(), []
+            return self._idle.pop() if self._idle else None
+
+    def _opened(self) -> sqlite3.Connection:
+        self._check_ours()
+        connection = self._connect(f"{_uri(self._file)}?mode=rw")
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        # Waiting is done here, not by SQLite: see the module's docstring.
+        return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0, check_same_thread=False)
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        deadline = self._deadline()
+        connection.execute("PRAGMA foreign_keys = ON")
+        _patiently(lambda: connection.execute("PRAGMA synchronous = FULL"), deadline)
+        present = _patiently(lambda: _number(connection, "user_version"), deadline)
+        if present < SCHEMA:
+            self._migrate(connection, deadline)
+        elif present > SCHEMA:
+            raise self._newer(present)
+
+    def _migrate(self, connection: sqlite3.Connection, deadline: float) -> None:
+        with self._transaction(connection, "BEGIN IMMEDIATE", deadline):
+            Transaction(connection, _DIALECT).migrate(_number(connection, "user_version"))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        # Only now: until the switch an empty file is empty for all who look, then a whole store at once.
+        _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"), deadline)
+
+    # Creation and recognition
+
+    def _is_missing(self) -> bool:
+        if self._idle:
+            return False
+        try:
+            return not (self._file.exists() and self._file.stat().st_size)  # an empty file is none yet
+        except OSError as error:
+            raise UnavailableError(f"the store {self._file} cannot be opened: {error.strerror}") from error
+
+    def _missing(self) -> NotFoundError:
+        return NotFoundError(
+            f"there is no store {self._file} yet",
+            hint="the first publish with --expected-version 0 creates it; see --store and MERGEPUB_STORE",
+        )
+
+    def _check_ours(self) -> None:
+        """Look at the file without a lock, a side file or a change: immutable to SQLite, whoever writes to it."""
+        if self._file.is_dir():
+            raise InvalidStoreError(f"{self._file} is a directory, not a store", hint="name a file in it")
+        if not self._file.stat().st_size:
+            return
+        connection = self._connect(f"{_uri(self._file)}?mode=ro&immutable=1")
+        try:
+            schema, owner = _number(connection, "user_version"), _number(connection, "application_id")
+        finally:
+            connection.close()
+        if owner != APPLICATION_ID:
+            raise InvalidStoreError(f"{self._file} is a database of something else", hint="name another file")
+        if schema > SCHEMA:
+            raise self._newer(schema)
+
+    def _newer(self, schema: int) -> InvalidStoreError:
+        return InvalidStoreError(
+            f"{self._file} has schema {schema}, this mergepub knows up to {SCHEMA}", hint="upgrade mergepub"
+        )
+
+    def _created(self, operation: Callable[[Transaction], T]) -> T | None:
+        """Make the store with what ``operation`` writes in it; None when another process was first."""
+        made = _make_directories(self._file.parent)
+        draft = self._file.with_name(f".{self._file.name}.{os.urandom(6).hex()}")
+        try:
+            done = self._drafted(draft, operation)
+            os.link(draft, self._file)
+            _sync_directory(self._file.parent)
+        except FileExistsError:
+            return None
+        except BaseException:
+            _remove_directories(made, draft)
+            raise
+        finally:
+            _remove_draft(draft)
+        return done
+
+    def _drafted(self, draft: Path, operation: Callable[[Transaction], T]) -> T:
+        connection = self._connect(f"{_uri(draft)}?mode=rwc")
+        try:
+            self._prepare(connection)
+            with self._transaction(connection, "BEGIN IMMEDIATE"):
+                return operation(Transaction(connection, _DIALECT))
+        finally:
+            connection.close()
+
+    # Transactions and waiting
+
+    @contextmanager
+    def _turn(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """A writing transaction, begun in turn."""
+        deadline = self._deadline()
+        turnstile = _enter_turnstile(self._file.parent, deadline)
+        try:
+            _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline)
+        finally:
+            os.close(turnstile)
+        with self._transaction(connection, None, deadline):
+            yield
+
+    @contextmanager
+    def _transaction(
+        self, connection: sqlite3.Connection, begin: str | None, deadline: float | None = None
+    ) -> Iterator[None]:
+        deadline = self._deadline() if deadline is None else deadline
+        if begin:
+            _patiently(lambda: connection.execute(begin), deadline)
+        try:
+            # The first look at the file fixes the state that a reading transaction sees.
+            schema = _patiently(lambda: _number(connection, "user_version"), deadline)
+            if schema > SCHEMA:
+                raise self._newer(schema)
+            yield
+            _patiently(lambda: connection.execute("COMMIT"), deadline)
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._busy_timeout
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._said(error) from error
+        except OSError as error:
+            raise UnavailableError(f"the store {self._file} cannot be opened: {error.strerror}") from error
+
+    def _said(self, error: sqlite3.Error) -> MergepubError:
+        code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR) & 0xFF
+        if code in _NOT_OURS:
+            return InvalidStoreError(
+                f"{self._file} is not a store, or is damaged: {error}", hint="name another file, or restore a copy"
+            )
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            return InvalidStoreError(f"{self._file} contradicts itself: {error}", hint="mergepub verify")
+        return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}')}")
+
+
+def _uri(file: Path) -> str:
+    return "file:" + quote(os.fsencode(file))
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def _patiently(attempt: Callable[[], T], deadline: float) -> T:
+    """Repeat ``attempt`` while the store is busy, until ``deadline``; equal chances for everybody who waits."""
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= deadline:
+                raise
+        time.sleep(_a_moment())
+
+
+def _enter_turnstile(directory: Path, deadline: float) -> int:
+    """Take the lock of ``directory``; closing the descriptor gives it back. Late or unlockable: go on without."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    while fcntl is not None and time.monotonic() < deadline:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_a_moment())
+        except OSError:
+            break  # a file system that locks no directories
+        else:
+            break
+    return descriptor
+
+
+def _a_moment() -> float:
+    return random.uniform(0.0005, 0.002)  # noqa: S311 - spreads the waiting, protects nothing
+
+
+def _make_directories(directory: Path) -> list[Path]:
+    """Make ``directory`` and its parents, private to the user; the ones made, deepest first."""
+    missing = [d for d in (directory, *directory.parents) if not d.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    return missing
+
+
+def _remove_directories(made: list[Path], draft: Path) -> None:
+    _remove_draft(draft)
+    with suppress(OSError):  # somebody else's file in it keeps a directory
+        for each in made:
+            each.rmdir()
+
+
+def _remove_draft(draft: Path) -> None:
+    for side in ("", "-wal", "-shm", "-journal"):
+        draft.with_name(draft.name + side).unlink(missing_ok=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
