@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mergepub._version import __version__
     from mergepub.documents import Document
     from mergepub.errors import MergepubError
-    from mergepub.merge.diff3 import Merged, diff3
+    from mergepub.merge import Merged, diff3
     from mergepub.outcomes import Outcome
     from mergepub.publishing import MergeOptions, append, delete, fetch, publish
     from mergepub.stores import open_store
@@ -40,13 +40,13 @@ __all__ = [
 _HOME = {
     "Document": "mergepub.documents",
     "MergeOptions": "mergepub.publishing",
-    "Merged": "mergepub.merge.diff3",
+    "Merged": "mergepub.merge",
     "MergepubError": "mergepub.errors",
     "Outcome": "mergepub.outcomes",
     "__version__": "mergepub._version",
     "append": "mergepub.publishing",
     "delete": "mergepub.publishing",
-    "diff3": "mergepub.merge.diff3",
+    "diff3": "mergepub.merge",
     "fetch": "mergepub.publishing",
     "open_store": "mergepub.stores",
     "publish": "mergepub.publishing",

@@ -39,7 +39,7 @@ from mergepub.outcomes import (
 from mergepub.paths import MAX_VERSION, check_path, split_version
 
 if TYPE_CHECKING:
-    from mergepub.merge.diff3 import Merged
+    from mergepub.merge import Merged
     from mergepub.stores.contract import Store
 
 OnConflict = Literal["fail", "merge", "candidate", "branch"]
@@ -54,12 +54,12 @@ _T = TypeVar("_T")
 class MergeOptions:
     """How bodies are merged and conflicts shown. Arguments have the same meaning as in ``diff3``."""
 
-    style: Literal["merge", "diff3", "zdiff3"] = "merge"
-    labels: tuple[str, str, str] = ("ours", "base", "theirs")
+    style: str = "merge"
+    labels: tuple[str | bytes, str | bytes, str | bytes] = ("ours", "base", "theirs")
     marker_size: int = 7
-    adjacent: Literal["clean", "conflict"] = "clean"
-    granularity: Literal["line", "word"] = "line"
-    engine: Literal["mergepub", "merge3"] = "mergepub"
+    adjacent: str = "clean"
+    granularity: str = "line"
+    engine: str = "mergepub"
 
 
 DEFAULT_MERGE = MergeOptions()
@@ -101,6 +101,8 @@ def publish(
     _check_policy(on_conflict, retries)
     task = _Task(store, path, body, expected, author, message, source, merge_options, favour, on_event)
     _check_size(store, body, "body")
+    if favour or merge_options != DEFAULT_MERGE:
+        _merge_bodies(task, b"", b"")  # a bad option is refused now, whether or not it comes to a merge
     if not allow_markers:
         _refuse_unresolved(task)
     try:
@@ -118,7 +120,7 @@ def fetch(store: Store, path: str, version: int | None = None) -> Fetched:
 
     Raises:
         BadPathError: the path breaks a rule.
-        NotFoundError: no such document or version; a deleted one names its tombstone and how to read the one before.
+        NotFoundError: no such document or version; ``tombstone`` is set where it was deleted.
         UnavailableError: the store gave no clear answer.
     """
     if version is None:
@@ -126,12 +128,7 @@ def fetch(store: Store, path: str, version: int | None = None) -> Fetched:
     check_path(path)
     if version is not None and not 1 <= version <= MAX_VERSION:
         raise InputError(f"{version} is no version: they count from 1 to {MAX_VERSION}", hint=f"mergepub fetch {path}")
-    try:
-        return Fetched(_insist(lambda: store.fetch(path, version)))
-    except NotFoundError as missing:
-        if missing.tombstone is None:
-            raise
-        raise _deleted(path, missing.tombstone) from missing
+    return Fetched(_insist(lambda: store.fetch(path, version)))
 
 
 def append(
@@ -289,31 +286,35 @@ def _fetch_head(task: _Task) -> Document:
 
 
 def _merge(task: _Task, base: Document | None, theirs: Document, attempt: int) -> Merged:
-    from mergepub.merge.diff3 import diff3  # noqa: PLC0415 - a publish without a mismatch never needs the engine
-
     head = _number(theirs.version)
     if base is not None and base.incarnation != theirs.incarnation:
         raise _Refusal(head, "recreated")
-    options = task.options
     try:
-        merged = diff3(
-            base.body if base is not None else b"",
-            task.body,
-            theirs.body,
-            adjacent=options.adjacent,
-            granularity=options.granularity,
-            style=options.style,
-            favour=task.favour,
-            union_first="theirs",
-            labels=options.labels,
-            marker_size=options.marker_size,
-            engine=options.engine,
-        )
+        merged = _merge_bodies(task, base.body if base is not None else b"", theirs.body)
     except BinaryBodyError as binary:
         raise _Refusal(head, "binary") from binary
     if task.listener:
         task.listener(MergeAttempt(attempt, task.expected, head, merged.conflicts))
     return merged
+
+
+def _merge_bodies(task: _Task, base: bytes, theirs: bytes) -> Merged:
+    from mergepub.merge import diff3  # noqa: PLC0415 - a publish without a mismatch needs no engine
+
+    options = task.options
+    return diff3(
+        base,
+        task.body,
+        theirs,
+        adjacent=options.adjacent,
+        granularity=options.granularity,
+        style=options.style,
+        favour=task.favour,
+        union_first="theirs",
+        labels=options.labels,
+        marker_size=options.marker_size,
+        engine=options.engine,
+    )
 
 
 def _send_merged(task: _Task, theirs: Document, body: bytes) -> Receipt:
@@ -424,12 +425,12 @@ def _refuse_unresolved(task: _Task) -> None:
         return
     blocks = conflict_blocks(task.body)
     known = [_as_lines(other) for other in _known_bodies(task)] if blocks else []
-    for line, block in blocks:
-        if not any(_as_lines(block) in other for other in known):
+    for block in blocks:
+        if not any(_as_lines(block.text) in other for other in known):
             raise UnresolvedMarkersError(
-                f"line {line} of the body starts a conflict block that is not resolved; nothing was published",
-                line=line,
-                hint=f"mend line {line} and below, or pass --allow-markers if the document is meant to hold it",
+                f"line {block.line} of the body starts a conflict block that is not resolved; nothing was published",
+                line=block.line,
+                hint="mend the conflict, or pass --allow-markers if the document is meant to hold it",
             )
 
 
@@ -502,12 +503,3 @@ def _current(store: Store, path: str, conflict: VersionConflictError) -> int:
         if missing.tombstone is None:
             raise
         return missing.tombstone
-
-
-def _deleted(path: str, tombstone: int) -> NotFoundError:
-    before = f"{path}/v{tombstone - 1}"
-    return NotFoundError(
-        f"version {tombstone} of {path} is a tombstone: the document was deleted, {before} is the body before that",
-        tombstone=tombstone,
-        hint=f"mergepub fetch {before}",
-    )
