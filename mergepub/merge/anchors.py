@@ -7,8 +7,8 @@ solved in the same way, and exactly where it is small or holds no anchor.
 
 from __future__ import annotations
 
+from _collections import _count_elements  # type: ignore[import-not-found]  # Counter's own loop, without its import
 from bisect import bisect_left
-from _collections import _count_elements  # type: ignore[attr-defined]  # what Counter calls; importing Counter costs more
 
 from mergepub.merge.lcs import common_pairs
 from mergepub.merge.weak import is_weak
@@ -63,7 +63,7 @@ def _solve(
         return
     columns = [j for j, line in enumerate(part_b, j0) if line in counts_a]
     if len(rows) * len(columns) > _EXACT:
-        where = dict(zip(part_b, range(j0, j1)))
+        where = dict(zip(part_b, range(j0, j1), strict=True))
         points = [(i, where[a[i]]) for i in rows if counts_a[a[i]] == 1 and counts_b[a[i]] == 1 and not is_weak(a[i])]
         if points:
             _split(box, increasing(points), todo, pairs)

@@ -1,9 +1,9 @@
 """Exact longest common subsequences of two short or repetitive sequences of lines.
 
-Two methods with one answer in length. Hunt and Szymanski (1977) walks the pairs of equal lines and is quick where there are
-few of them. Where there are many, a row of the classic table is one big integer and the whole row is computed in four
-operations (Crochemore, Iliopoulos, Pinzon and Reid 2001; Hyyrö 2004); rows are kept at every k-th line alone and computed
-again in blocks on the way back, so memory grows with the square root of the work.
+Two methods with one answer in length. Hunt and Szymanski (1977) walks the pairs of equal lines and is quick where there
+are few of them. Where there are many, a row of the classic table is one big integer and the whole row is computed in
+four operations (Crochemore, Iliopoulos, Pinzon and Reid 2001; Hyyrö 2004); rows are kept at every k-th line alone and
+computed again in blocks on the way back, so memory grows with the square root of the work.
 """
 
 from __future__ import annotations
@@ -91,25 +91,28 @@ def dense_pairs(a: Sequence[bytes], width: int, places: dict[bytes, list[int]]) 
         row &= full
         kept.append(row)
         if top + every < len(a):
-            for line in a[top : top + every]:
-                hit = row & masks.row(line)
-                row = (row + hit) | (row - hit)
+            row = _rows(a[top : top + every], row, masks)[-1]
     pairs: list[Pair] = []
     column = width
     for top in range((len(kept) - 1) * every, -1, -every):
-        column = _trace(a, top, top + every, kept.pop(), column, masks, pairs)
+        rows = _rows(a[top : top + every], kept.pop() & ((1 << column) - 1), masks)
+        column = _trace(rows, top, column, pairs)
     pairs.reverse()
     return pairs
 
 
-def _trace(a: Sequence[bytes], top: int, end: int, row: int, column: int, masks: _Masks, pairs: list[Pair]) -> int:
-    """Walk back from the last row of the block `top:end` to its first, adding pairs; the column reached is returned."""
-    row &= (1 << column) - 1
+def _rows(lines: Sequence[bytes], row: int, masks: _Masks) -> list[int]:
+    """The rows of the table from `row` on, one for every line; bits above the width may be set."""
     rows = [row]
-    for line in a[top:end]:
+    for line in lines:
         hit = row & masks.row(line)
         row = (row + hit) | (row - hit)
         rows.append(row)
+    return rows
+
+
+def _trace(rows: Sequence[int], top: int, column: int, pairs: list[Pair]) -> int:
+    """Walk back through the rows of the lines from `top` on, adding pairs; the column reached is returned."""
     i = len(rows) - 1
     while i and column:
         if rows[i] >> (column - 1) & 1:

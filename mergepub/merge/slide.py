@@ -1,7 +1,8 @@
 """The canonical place of a hunk: pure insertions and deletions slide down as far as they go.
 
-The same text inserted by two writers can stand at several places of a script with equal right (one blank line more among
-many). When every script puts it at the last of them, the same insertion always stands at the same point of the base.
+The same text inserted by two writers can stand at several places of a script with equal right (one blank line more
+among many). When every script puts it at the last of them, the same insertion always stands at the same point of the
+base.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def canonical(a: bytes, b: bytes, hunks: Iterable[Hunk]) -> list[Hunk]:
     """Slide every pure hunk down, join hunks that touch, until nothing moves.
 
-    Works from the last hunk up: a hunk that reaches the next one joins it and, while the joint is still pure, slides on.
+    Works from the last hunk up: a hunk that reaches the next one joins it and, while the joint is pure, slides on.
 
     Args:
         a: the old body.
@@ -30,23 +31,20 @@ def canonical(a: bytes, b: bytes, hunks: Iterable[Hunk]) -> list[Hunk]:
     """
     view_a, view_b = memoryview(a), memoryview(b)
     below: list[Hunk] = []
-    limit = len(a)
-    for a0, a1, b0, b1 in reversed(list(hunks)):
-        hunk = (a0, a1, b0, b1)
+    for hunk in reversed(list(hunks)):
         while True:
+            limit = below[-1][0] if below else len(a)
+            a0, a1, b0, b1 = hunk
             shift = 0
             if a0 == a1:
                 shift = _room(b, view_b, b0, b1, limit - a1)
             elif b0 == b1:
                 shift = _room(a, view_a, a0, a1, limit - a1)
-            a0, a1, b0, b1 = hunk = (a0 + shift, a1 + shift, b0 + shift, b1 + shift)
-            if not below or a1 < limit:
+            if not below or a1 + shift < limit:
+                below.append((a0 + shift, a1 + shift, b0 + shift, b1 + shift))
                 break
             _, a1, _, b1 = below.pop()
-            hunk = (a0, a1, b0, b1)
-            limit = below[-1][0] if below else len(a)
-        below.append(hunk)
-        limit = a0
+            hunk = (a0 + shift, a1, b0 + shift, b1)  # noqa: PLW2901  # joined with the one below, looked at again
     below.reverse()
     return below
 

@@ -1,7 +1,7 @@
 """Comparing long byte strings at C speed, without copies; nothing here knows what a hunk is.
 
-`bytes.startswith` takes any buffer and a start offset, so a memoryview slice on its right makes it a `memcmp` of any part of one
-body with any part of another. Sizes grow by fours until a comparison fails; then a binary search finds the byte.
+`bytes.startswith` takes any buffer and a start offset, so a memoryview slice on its right makes it a `memcmp` of any
+part of one body with any part of another. Sizes grow by fours until one fails; then a binary search finds the byte.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ def common_prefix(a: bytes, i: int, view_b: memoryview, j: int, limit: int) -> i
     """
     done, step = 0, _FIRST_STEP
     while done < limit:
-        if step > limit - done:
-            step = limit - done
+        step = min(step, limit - done)
         if not a.startswith(view_b[j + done : j + done + step], i + done):
             break
         done += step
@@ -41,8 +40,7 @@ def common_suffix(a: bytes, i: int, view_b: memoryview, j: int, limit: int) -> i
     """
     done, step = 0, _FIRST_STEP
     while done < limit:
-        if step > limit - done:
-            step = limit - done
+        step = min(step, limit - done)
         if not a.endswith(view_b[j - done - step : j - done], 0, i - done):
             break
         done += step

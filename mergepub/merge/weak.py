@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +36,7 @@ def _weak_lines(a: bytes, start: int, end: int) -> int:
 
 def without_weak_matches(a: bytes, b: bytes, hunks: Sequence[Hunk]) -> list[Hunk]:
     """Join hunks over matched weak lines that are outweighed by the changes on both their sides."""
-    gaps = [_weak_lines(a, x[1], y[0]) for x, y in zip(hunks, hunks[1:], strict=False)]
+    gaps = [_weak_lines(a, x[1], y[0]) for x, y in pairwise(hunks)]
     if not any(gaps):
         return list(hunks)
     sizes = [max(a.count(b"\n", a0, a1), b.count(b"\n", b0, b1)) for a0, a1, b0, b1 in hunks]

@@ -1,11 +1,10 @@
-"""Promises of edit_script: it applies, what lies between hunks is equal, its form is canonical, small scripts are shortest."""
+"""Promises of edit_script: it applies, is equal between hunks, canonical, and shortest where it is small."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from mergepub.merge.myers import edit_script
 
 LINES = st.lists(

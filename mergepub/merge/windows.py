@@ -1,0 +1,72 @@
+"""The hunks of two bodies: a walk on bytes where edits are few, windows of split lines where they are dense."""
+
+from __future__ import annotations
+
+from mergepub.merge.bytewise import one_line, search, snake
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Hunk = tuple[int, int, int, int]
+
+_WINDOW = 24 << 10  # bytes of each side that are split first; 16 times as many where that is not enough
+_GROWTH = 16
+_SURE_LINES = 12  # a run of equal lines in a window is trusted from this size on
+_SURE_BYTES = 256
+
+
+def hunks_between(a: bytes, b: bytes) -> list[Hunk]:
+    """The hunks that make `b` of `a`, ordered; they may touch where windows meet."""
+    view_b = memoryview(b)
+    x = y = snake(a, 0, b, view_b, 0)
+    hunks: list[Hunk] = []
+    while x < len(a) and y < len(b):
+        edit = one_line(a, x, b, view_b, y)
+        if edit:
+            p, q, n = edit
+            hunks.append((x, p, y, q))
+            x, y = p + n, q + n
+            continue
+        found, x, y = search(a, b, view_b, x, y) or _window(a, b, x, y)
+        hunks += found
+        n = snake(a, x, b, view_b, y)
+        x, y = x + n, y + n
+    if x < len(a) or y < len(b):
+        hunks.append((x, len(a), y, len(b)))
+    return hunks
+
+
+def _window(a: bytes, b: bytes, x: int, y: int) -> tuple[list[Hunk], int, int]:
+    """Match a window of lines from `(x, y)` on: its hunks up to the last run that is sure, and where that run ends.
+
+    A window is taken when it gets half its size ahead, so the work of all windows is that of the bodies once or twice.
+    """
+    from mergepub.merge.dense import dense_hunks  # noqa: PLC0415  # most bodies never need it
+
+    size = _WINDOW
+    while True:
+        x1, y1 = _line_end(a, x + size), _line_end(b, y + size)
+        hunks = dense_hunks(a, b, (x, x1, y, y1))
+        if x1 == len(a) and y1 == len(b):
+            return hunks, x1, y1
+        kept, p, q = _sure(a, hunks, x1, y1)
+        if max(p - x, q - y) * 2 >= size:
+            return kept, p, q
+        size *= _GROWTH
+
+
+def _line_end(text: bytes, at: int) -> int:
+    """The first line boundary at or after `at`."""
+    return (text.find(b"\n", at - 1) + 1 or len(text)) if at < len(text) else len(text)
+
+
+def _sure(a: bytes, hunks: Sequence[Hunk], x1: int, y1: int) -> tuple[list[Hunk], int, int]:
+    """The hunks before the last long run of equal lines in a window ending at `(x1, y1)`, and the end of that run."""
+    below_a, below_b = x1, y1
+    for k in range(len(hunks) - 1, -1, -1):
+        a0, a1, b0, _ = hunks[k]
+        if below_a - a1 >= _SURE_BYTES and a.count(b"\n", a1, below_a) >= _SURE_LINES:
+            return list(hunks[: k + 1]), below_a, below_b
+        below_a, below_b = a0, b0
+    return [], 0, 0
