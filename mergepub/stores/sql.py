@@ -99,6 +99,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             version BIGINT NOT NULL,
             PRIMARY KEY (path, key),
             FOREIGN KEY (path, version) REFERENCES versions (path, number))""",
+        """CREATE TABLE tokens (
+            name TEXT PRIMARY KEY,
+            key TEXT NOT NULL UNIQUE,
+            digest TEXT NOT NULL,
+            allowed TEXT NOT NULL,
+            created TEXT NOT NULL,
+            expires TEXT,
+            revoked TEXT)""",
     ),
 )
 """Ordered, never edited once released: schema number n is what the first n of them make."""
@@ -187,6 +195,10 @@ class Transaction:
     def run(self, statement: str, *values: object) -> int:
         """Run ``statement``; the number of rows changed."""
         return self._execute(statement, values).rowcount
+
+    def put(self, statement: str, *values: object) -> None:
+        """Run ``statement``, whose number of rows nobody asks for: a backend need not wait for its answer."""
+        self._execute(statement, values)
 
     def row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         """The first row of the answer, or None."""
@@ -344,7 +356,7 @@ class SqlStore(ABC):
         self._check(longer, write.author, write.message)
         receipt = _extend(tx, head, replace(write, body=longer))
         record = "INSERT INTO append_keys (path, key, digest, version) VALUES (?, ?, ?, ?)"
-        tx.run(record, write.path, key, write.digest, receipt.version.number)
+        tx.put(record, write.path, key, write.digest, receipt.version.number)
         return receipt
 
 
@@ -412,7 +424,8 @@ def _publish(tx: Transaction, write: _Write, expected: int) -> Receipt:
         if head and expected:
             raise refusals.deleted(write.path, expected, head.version)
         return _extend(tx, _new_life(tx, head, write), write)
-    known = _replayed(tx, head, write, expected)
+    # Nothing can have been made from the head yet, so a write that builds on it is no retry.
+    known = None if expected == head.version else _replayed(tx, head, write, expected)
     if known:
         return known
     if write.digest == head.digest:
@@ -476,9 +489,9 @@ def _new_life(tx: Transaction, head: Head | None, write: _Write) -> Head:
     incarnation, branch = incarnation_id(), os.urandom(8).hex()
     version, modified, link, seal = (head.version, head.modified, head.link, head.seal) if head else (0, "", "", "")
     document = "INSERT INTO documents (incarnation, path, kind, first_version) VALUES (?, ?, ?, ?)"
-    tx.run(document, incarnation, write.path, write.kind, version + 1)
+    tx.put(document, incarnation, write.path, write.kind, version + 1)
     main = "INSERT INTO branches (id, incarnation, name, head_revision, state) VALUES (?, ?, ?, 0, 'default')"
-    tx.run(main, branch, incarnation, MAIN)
+    tx.put(main, branch, incarnation, MAIN)
     return Head(version, branch, 0, None, MAIN, incarnation, write.kind, version + 1, modified, link, seal)
 
 
@@ -487,10 +500,10 @@ def _extend(tx: Transaction, head: Head, write: _Write) -> Receipt:
     number, revision, digest = head.version + 1, head.revision + 1, write.digest
     if digest is not None and write.body is not None:
         body = "INSERT INTO bodies (digest, size, body) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
-        tx.run(body, digest, len(write.body), write.body)
+        tx.put(body, digest, len(write.body), write.body)
     link = _insert_revision(tx, head, write, revision, digest)
     version = "INSERT INTO versions (path, number, branch, revision, seal) VALUES (?, ?, ?, ?, ?)"
-    tx.run(
+    tx.put(
         version,
         write.path,
         number,
@@ -501,8 +514,8 @@ def _extend(tx: Transaction, head: Head, write: _Write) -> Receipt:
     if write.merged_from:
         made = write.merged_from
         record = "INSERT INTO merge_records (path, version, base, theirs, digest) VALUES (?, ?, ?, ?, ?)"
-        tx.run(record, write.path, number, made.base, made.theirs, made.digest)
-    tx.run("UPDATE branches SET head_revision = ?, head_digest = ? WHERE id = ?", revision, digest, head.branch)
+        tx.put(record, write.path, number, made.base, made.theirs, made.digest)
+    tx.put("UPDATE branches SET head_revision = ?, head_digest = ? WHERE id = ?", revision, digest, head.branch)
     if tx.run(_SWAP, write.path, number, head.branch, revision, digest) != 1:
         raise ContentionError(f"the head of {write.path} moved during the write; repeat it")
     return Receipt(integer_version(number), head.incarnation)
@@ -525,7 +538,7 @@ def _insert_revision(tx: Transaction, head: Head, write: _Write, revision: int, 
         modified=modified,
         source=write.source,
     )
-    tx.run(
+    tx.put(
         """INSERT INTO revisions (branch, revision, digest, parents, previous, link, author, message, modified, source)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         *(head.branch, revision, digest, parents, head.link, link, write.author, write.message, modified, write.source),
