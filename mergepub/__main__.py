@@ -6,6 +6,7 @@ click: an option it has not heard of, an abbreviation, a value out of range, a d
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False  # what typing calls by this name, without importing typing
@@ -33,15 +34,33 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 def main() -> int:
     """Run the command that ``sys.argv`` holds and return its exit status."""
     arguments = sys.argv[1:]
+    status = _fast(arguments)
+    if status is None:
+        from mergepub.cli.app import run
+
+        return run(arguments)
+    if getattr(sys.modules["__main__"], "main", None) is main:
+        # The whole process is this call and everything is written: tearing the interpreter down would cost as much as
+        # the merge of a small file.
+        os._exit(status)
+    return status
+
+
+def _fast(arguments: list[str]) -> int | None:
+    """The exit status where the arguments are known exactly, or None where click has to look at them."""
     if arguments == ["--version"]:
         return _version()
-    if arguments[:1] == ["merge"]:
-        status = _merge(arguments[1:])
-        if status is not None:
-            return status
-    from mergepub.cli.app import run
+    if arguments[:1] != ["merge"]:
+        return None
+    parsed = plain_merge(arguments[1:])
+    if parsed is None:
+        return None
+    import gc
 
-    return run(arguments)
+    from mergepub.cli.mergefile import merge_guarded
+
+    gc.disable()  # one merge, then the process ends: nothing is worth collecting
+    return merge_guarded(*parsed)
 
 
 def _version() -> int:
@@ -57,23 +76,8 @@ def _version() -> int:
     return 0
 
 
-def _merge(arguments: list[str]) -> int | None:
-    """The exit status of a plain merge, or None where click has to look at it."""
-    parsed = plain_merge(arguments)
-    if parsed is None:
-        return None
-    import gc
-
-    from mergepub.cli.mergefile import merge_guarded
-
-    gc.disable()  # one merge, then the process ends: nothing is worth collecting
-    return merge_guarded(*parsed)
-
-
 def plain_merge(arguments: list[str]) -> tuple[list[str], dict[str, object], list[str]] | None:
     """Parse the arguments of ``merge`` when every one of them is known exactly; None in every other case."""
-    import os
-
     if any(name.startswith("MERGEPUB_MERGE_") for name in os.environ):
         return None
     files: list[str] = []

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from mergepub.cli.mergefile import MARKER_SIZES, merge_files
-from mergepub.cli.options import Digits, Shell, verb
-
-
-def _switch(name: str, value: str, parameter: str, text: str) -> Callable[[Shell], Shell]:
-    """One of several flags that set the same parameter: the last one given counts."""
-    return click.option(
-        f"--{name}",
-        parameter,
-        flag_value=value,
-        type=click.UNPROCESSED,
-        envvar=f"MERGEPUB_MERGE_{name.upper()}",
-        default=None,
-        help=text,
-    )
+from mergepub.cli.options import Digits, switch, verb
 
 
 @verb(
@@ -35,11 +21,11 @@ def _switch(name: str, value: str, parameter: str, text: str) -> Callable[[Shell
 @click.option("-p", "--stdout", is_flag=True, help="Print the result, leave OURS as it is.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings.")
 @click.option("-L", "--label", "label", multiple=True, help="Label for ours, base, theirs, in that order.")
-@_switch("ours", "ours", "favour", "Settle conflicts with our lines.")
-@_switch("theirs", "theirs", "favour", "Settle conflicts with their lines.")
-@_switch("union", "union", "favour", "Settle conflicts with the lines of both, ours first.")
-@_switch("diff3", "diff3", "style", "Show the base in conflicts.")
-@_switch("zdiff3", "zdiff3", "style", "The same, with common lines taken out at both ends.")
+@switch("merge", "ours", "ours", "favour", "Settle conflicts with our lines.")
+@switch("merge", "theirs", "theirs", "favour", "Settle conflicts with their lines.")
+@switch("merge", "union", "union", "favour", "Settle conflicts with the lines of both, ours first.")
+@switch("merge", "diff3", "diff3", "style", "Show the base in conflicts.")
+@switch("merge", "zdiff3", "zdiff3", "style", "The same, with common lines taken out at both ends.")
 @click.option("--style", type=click.Choice(["merge", "diff3", "zdiff3"]), help="Style of the conflict blocks.")
 @click.option("--marker-size", type=Digits(MARKER_SIZES[0], MARKER_SIZES[-1]), help="Least length of the markers.")
 @click.option("--adjacent", type=click.Choice(["clean", "conflict"]), help="Edits of neighbouring lines.")

@@ -89,6 +89,14 @@ class Label(TextType):
         return text
 
 
+def switch(command: str, name: str, value: str, parameter: str, text: str) -> Callable[[Shell], Shell]:
+    """One of several flags that set the same parameter: the last one given counts."""
+    variable = f"MERGEPUB_{command.upper()}_{name.upper()}"
+    return click.option(
+        f"--{name}", parameter, flag_value=value, type=click.UNPROCESSED, envvar=variable, default=None, help=text
+    )
+
+
 def path_argument(function: Shell) -> Shell:
     """The argument PATH."""
     return click.argument("path", metavar="PATH")(function)

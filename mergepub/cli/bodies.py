@@ -1,0 +1,38 @@
+"""Where bodies come from: a file or standard input, whole and within the limit."""
+
+from __future__ import annotations
+
+from mergepub.cli.streams import read_file, read_stdin
+from mergepub.errors import InputError, RejectedError
+from mergepub.stores.contract import MAX_BODY
+
+
+def read_body(file: str, *, allow_empty: bool) -> bytes:
+    """The bytes of ``file``, or of standard input when it is ``-``.
+
+    Args:
+        file: a file name, or ``-``.
+        allow_empty: take an empty body from standard input. A pipe whose producer failed is empty; an empty file is a
+            body like any other.
+
+    Raises:
+        InputError: the file cannot be read, or standard input is empty.
+        RejectedError: the body is over the limit; no more than that was read.
+    """
+    body = read_stdin(MAX_BODY) if file == "-" else read_file(file, MAX_BODY)
+    if len(body) > MAX_BODY:
+        raise RejectedError(
+            f"{_name(file)} holds more than {MAX_BODY} bytes, the limit of a body",
+            limit=MAX_BODY,
+            hint="split the document",
+        )
+    if file == "-" and not body and not allow_empty:
+        raise InputError(
+            "standard input is empty; a command that should have written it may have failed",
+            hint="pass --allow-empty if an empty body is meant",
+        )
+    return body
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else file

@@ -1,0 +1,160 @@
+"""The verb ``publish``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mergepub import publishing, status
+from mergepub.cli.answers import Form, answer
+from mergepub.cli.bodies import read_body
+from mergepub.cli.favours import favour_for
+from mergepub.cli.mergefile import MARKER_SIZES
+from mergepub.cli.opening import opened, store_url
+from mergepub.cli.options import (
+    Digits,
+    Label,
+    Shell,
+    body_options,
+    file_argument,
+    json_option,
+    label_options,
+    path_argument,
+    store_option,
+    switch,
+    verb,
+)
+from mergepub.errors import InputError
+from mergepub.paths import check_path
+
+if TYPE_CHECKING:
+    from mergepub.outcomes import Outcome
+
+
+def publish(url: str, path: str, body: bytes, expected: int, **how: Any) -> Outcome:
+    """Publish to the store at ``url``; arguments have the same meaning as in ``publishing.publish``."""
+    with opened(url) as store:
+        return publishing.publish(store, path, body, expected, **how)
+
+
+def merge_options(function: Shell) -> Shell:
+    """How bodies are merged and conflicts shown."""
+    for option in _MERGE_OPTIONS:
+        function = option(function)
+    return function
+
+
+_MERGE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option("--engine", type=click.Choice(["mergepub", "merge3"]), default="mergepub", help="Who merges."),
+    click.option(
+        "--granularity",
+        type=click.Choice(["line", "word"]),
+        default="line",
+        help="word: merge edits of different words of the same lines too.",
+    ),
+    click.option(
+        "--adjacent",
+        type=click.Choice(["clean", "conflict"]),
+        default="clean",
+        help="What edits of neighbouring lines are.",
+    ),
+    click.option(
+        "--marker-size",
+        type=Digits(MARKER_SIZES[0], MARKER_SIZES[-1]),
+        default=7,
+        help="Least length of the conflict markers.",
+    ),
+    click.option("--theirs-label", type=Label(), default="theirs", help="What the markers call the head."),
+    click.option("--base-label", type=Label(), default="base", help="What the markers call the base."),
+    click.option("--ours-label", type=Label(), default="ours", help="What the markers call your body."),
+    click.option(
+        "--style",
+        type=click.Choice(["merge", "diff3", "zdiff3"]),
+        default="merge",
+        help="Style of the conflict blocks; diff3 and zdiff3 show the base.",
+    ),
+)
+
+
+@verb(
+    "publish",
+    "mergepub publish /docs/new.md guide.md --expected-version 0",
+    "mergepub publish /docs/guide.md guide.md --expected-version 1 --on-conflict merge -m 'Say how'",
+    "sort list.txt | mergepub publish /docs/list.txt --expected-version 0",
+)
+@path_argument
+@file_argument
+@click.option("--expected-version", type=Digits(), help="The version your edit was made from; 0: none exists yet.")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["fail", "merge", "candidate", "branch"]),
+    default="fail",
+    help="When the head is another version: report it, merge and publish, or merge for review.",
+)
+@click.option("--retries", type=Digits(least=1), default=3, help="Merges that may lose the race.")
+@click.option(
+    "--favour-path", metavar="GLOB=union", multiple=True, help="Keep both sides where such documents conflict."
+)
+@switch("publish", "ours", "ours", "favour", "Settle conflicts with your lines.")
+@switch("publish", "theirs", "theirs", "favour", "Settle conflicts with the head's lines.")
+@merge_options
+@click.option("--allow-markers", is_flag=True, help="Permit a body that holds a conflict block.")
+@click.option("--allow-empty", is_flag=True, help="Permit an empty body from standard input.")
+@label_options("publish")
+@body_options
+@json_option
+@store_option
+@click.pass_context
+def publish_command(context: click.Context, /, path: str, file: str, **given: Any) -> int:
+    """Publish FILE as the next version of the document PATH, if nobody else published since.
+
+    FILE omitted or - is standard input. When somebody did publish, --on-conflict merge brings both edits together;
+    where they overlap, nothing is published and the body with markers is printed (exit status 3).
+    """
+    expected = given["expected_version"]
+    form = Form(given["json"], no_body=given["no_body"], output=given["output"])
+    check_path(path)
+    if expected is None:
+        raise _no_version(path, file)
+    favour = given["favour"] or favour_for(path, given["favour_path"])
+    form.check()
+    options = publishing.MergeOptions(
+        style=given["style"],
+        labels=(given["ours_label"], given["base_label"], given["theirs_label"]),
+        marker_size=given["marker_size"],
+        adjacent=given["adjacent"],
+        granularity=given["granularity"],
+        engine=given["engine"],
+    )
+    outcome = publish(
+        store_url(context),
+        path,
+        read_body(file, allow_empty=given["allow_empty"]),
+        expected,
+        on_conflict=given["on_conflict"],
+        retries=given["retries"],
+        author=given["author"],
+        message=given["message"],
+        merge_options=options,
+        favour=favour,
+        allow_markers=given["allow_markers"],
+    )
+    return answer(outcome, path, form, _next_file(outcome, form, file))
+
+
+def _next_file(outcome: Outcome, form: Form, file: str) -> str:
+    """The file that the next command publishes: never the caller's own where another body has to be looked at first."""
+    if status.body(outcome) is not None:
+        return "RESULT" if form.output is None else shlex.quote(form.output)
+    return "FILE" if file == "-" else shlex.quote(file)
+
+
+def _no_version(path: str, file: str) -> InputError:
+    call = shlex.join(["mergepub", "publish", path, file])
+    return InputError(
+        "--expected-version is missing: the version that your edit was made from, or 0 to create the document",
+        hint=f"{call} --expected-version 0 creates it; mergepub fetch {shlex.quote(path)} shows the version",
+    )
