@@ -14,6 +14,7 @@ courtesy, SQLite's lock is what protects: where directories cannot be locked, al
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import sqlite3
@@ -28,11 +29,6 @@ from urllib.parse import quote
 from mergepub.errors import InputError, InvalidStoreError, MergepubError, NotFoundError, UnavailableError
 from mergepub.stores.contract import now
 from mergepub.stores.sql import SCHEMA, Dialect, SqlStore, Transaction
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - only where there is no fcntl at all
-    fcntl = None  # type: ignore[assignment]  # the module is optional
 
 T = TypeVar("T")
 
@@ -234,11 +230,8 @@ class SqliteStore(SqlStore):
     def _turn(self, connection: sqlite3.Connection) -> Iterator[None]:
         """A writing transaction, begun in turn."""
         deadline = self._deadline()
-        turnstile = _enter_turnstile(self._file.parent, deadline)
-        try:
+        with _turnstile(self._file.parent, deadline):
             _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline)
-        finally:
-            os.close(turnstile)
         with self._transaction(connection, None, deadline):
             yield
 
@@ -303,19 +296,31 @@ def _patiently(attempt: Callable[[], T], deadline: float) -> T:
         time.sleep(_a_moment())
 
 
-def _enter_turnstile(directory: Path, deadline: float) -> int:
-    """Take the lock of ``directory``; closing the descriptor gives it back. Late or unlockable: go on without."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    while fcntl is not None and time.monotonic() < deadline:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+@contextmanager
+def _turnstile(directory: Path, deadline: float) -> Iterator[None]:
+    """Hold the lock of ``directory``; when it is late, or no such lock can be had, go on without."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except OSError:
+        yield
+        return
+    try:
+        while not _is_locked(descriptor) and time.monotonic() < deadline:
             time.sleep(_a_moment())
-        except OSError:
-            break  # a file system that locks no directories
-        else:
-            break
-    return descriptor
+        yield
+    finally:
+        os.close(descriptor)  # gives the lock back
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Try to lock; also true where there is nothing to wait for, because the file system has no such locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _a_moment() -> float:

@@ -176,7 +176,7 @@ def _hole(expected: int, number: int) -> str:
 
 
 def _lives(versions: list[tuple[Any, ...]], revisions: _Revisions) -> Iterator[str]:
-    """An incarnation begins at version 1 or on a tombstone, where its document says, and nothing follows a tombstone."""
+    """An incarnation begins where its document says, at version 1 or on a tombstone; a tombstone ends one."""
     before: _Revision | None = None
     for number, branch, revision, _ in versions:
         each = revisions.get((branch, revision))
