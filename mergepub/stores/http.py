@@ -1,10 +1,10 @@
 """The backend ``http(s)://``: a store behind the HTTP service, one request an operation.
 
-One attempt each: this class never repeats a write. Repeating is the ``Retrying`` wrapper's business, as for every
-backend (two layers would multiply each other's waits): all three writes are safe to repeat as they are, because the
-service recognises a publish by its content, an append by its key and a delete by its tombstone. What this class owes
-the wrapper is the exact error: what was surely not sent is ``UnavailableError``; what was sent and not clearly answered
-is ``UnknownOutcomeError``.
+What was not answered is asked again here, request by request, so that a history of many pages is read lazily and a
+fault on the last page does not begin again at the first; no ``Retrying`` belongs around this store, or the waits would
+multiply. Repeating is safe for all three writes: the service recognises a publish by its content, an append by its key
+and a delete by its tombstone. A write that may have happened and was never answered clearly ends as
+``UnknownOutcomeError``, whatever the last attempt says.
 
 The wire's forms live in http_wire.py, secrets in http_secrets.py, sockets in http_session.py, which is imported at the
 first request.
@@ -14,24 +14,28 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
-from mergepub.errors import NotFoundError, UnavailableError, UnknownOutcomeError
+from mergepub.errors import DeniedError, NotFoundError, UnavailableError, UnknownOutcomeError
 from mergepub.stores import http_secrets as secrets
 from mergepub.stores import http_wire as wire
 from mergepub.stores import refusals
 from mergepub.stores.contract import Capabilities, Store
 from mergepub.stores.http_wire import Answer, Call, Timeouts
+from mergepub.stores.wrappers import RetryPolicy
 
 if TYPE_CHECKING:
     from mergepub.stores.http_session import HttpSession
 
 PAGE = 200
 MAX_REDIRECTS = 5
+PATIENCE = 45.0
+"""Seconds after which nothing is asked again: a store that hangs costs two read time-outs, not four."""
 
 
 class _Ordered(Protocol):
@@ -39,6 +43,7 @@ class _Ordered(Protocol):
 
 
 _Row = TypeVar("_Row")
+_T = TypeVar("_T")
 
 
 def open_url(url: str, *, max_body: int | None = None) -> Store:
@@ -64,6 +69,7 @@ class HttpStore:
         token: str | None = None,
         token_file: str | os.PathLike[str] | None = None,
         timeouts: Timeouts | None = None,
+        policy: RetryPolicy | None = None,
         max_body: int | None = None,
     ) -> None:
         """Nothing is sent and no secret looked for before the first request.
@@ -74,6 +80,7 @@ class HttpStore:
         self._parts = secrets.check_url(url)
         self._url = url.rstrip("/")
         self._timeouts = timeouts or Timeouts()
+        self._policy = policy or RetryPolicy()
         self._capabilities = Capabilities(max_bytes=max_body)
         self._given_token, self._token_file = token, token_file
         self._lock = threading.Lock()
@@ -186,16 +193,19 @@ class HttpStore:
     def _ask(
         self, call: Call, yes: set[int], headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> Answer:
-        """Send one request, follow a reader's redirects on the same origin, and raise for everything but ``yes``."""
+        """The answer to one request, repeated as the policy says; raises for everything but ``yes``."""
+        return _persistently(self._policy, lambda: self._ask_once(call, yes, headers or {}, body))
+
+    def _ask_once(self, call: Call, yes: set[int], headers: Mapping[str, str], body: bytes | None) -> Answer:
         url = call.url
         for _ in range(MAX_REDIRECTS + 1):
-            answer = self._exchange(call, url, headers or {}, body)
+            answer = self._exchange(call, url, headers, body)
             if answer.status in yes:
                 return answer
             if not 300 <= answer.status < 400:
                 raise wire.refusal(call, answer)
             url = self._redirected(call, answer, url)
-        raise UnavailableError(f"{call.url} redirects in circles; check the URL of the store")
+        raise wire.ForeignAnswerError(f"{call.url} redirects in circles; check the URL of the store")
 
     def _redirected(self, call: Call, answer: Answer, url: str) -> str:
         location = answer.headers.get("Location", "")
@@ -203,7 +213,7 @@ class HttpStore:
         same_origin = urlsplit(target)[:2] == urlsplit(url)[:2]
         if location and same_origin and not call.writes:
             return target
-        raise UnavailableError(
+        raise wire.ForeignAnswerError(
             f"{call.method} {call.url} is redirected to {answer.shown(location) or 'nowhere'}, which is not followed"
             f" (it answered {answer.quoted()}); check the URL of the store"
         )
@@ -316,6 +326,34 @@ def _parsed_rows(page: Call, answer: Answer, key: str, parse: Callable[[dict[str
         return [parse(row) for row in rows]  # type: ignore[union-attr]  # anything but rows is the TypeError below
     except (KeyError, TypeError, ValueError, AttributeError):
         raise wire.unclear(page, answer, f"its {key} are not in the promised form") from None
+
+
+def _persistently(policy: RetryPolicy, ask: Callable[[], _T]) -> _T:
+    """``ask`` until it is answered, as often as ``policy`` says; no attempt begins after ``PATIENCE`` seconds.
+
+    Raises:
+        UnknownOutcomeError: an attempt may have reached the store and none was answered clearly. A later no of a proxy,
+            a revoked token or a dead host says nothing about the first.
+    """
+    begun = time.monotonic()
+    unknown: UnknownOutcomeError | None = None
+    for attempt in count(1):
+        try:
+            return ask()
+        except (UnavailableError, DeniedError) as error:
+            if isinstance(error, UnknownOutcomeError):
+                unknown = error
+            late = attempt >= policy.attempts or time.monotonic() - begun > PATIENCE
+            if late or isinstance(error, DeniedError | wire.ForeignAnswerError):
+                raise (unknown or error) from None
+            policy.sleep(_wait(policy, error, attempt))
+    raise AssertionError("the loop ends by an answer or an error")
+
+
+def _wait(policy: RetryPolicy, error: UnavailableError, attempt: int) -> float:
+    if error.after is None:
+        return policy.wait_for(error, attempt)
+    return min(error.after, policy.longest_wait)
 
 
 def _before(document: Document) -> int:

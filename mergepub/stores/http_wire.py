@@ -99,6 +99,10 @@ class DamagedAnswerError(UnavailableError):
     """The answer came whole and its bytes are not the ones that it names."""
 
 
+class ForeignAnswerError(UnavailableError):
+    """The answer is not that of a mergepub service; asking again will not change it."""
+
+
 def shown(text: str) -> str:
     """The first 200 characters of ``text``; what is not printable is escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[:QUOTED])
@@ -383,7 +387,7 @@ def unclear(call: Call, answer: Answer, why: str) -> UnavailableError:
     wait = retry_after(answer)
     if call.writes and answer.status < 300:
         return UnknownOutcomeError(f"{message}; it may or may not have been written: repeat it", after=wait)
-    return UnavailableError(message, after=wait)
+    return (ForeignAnswerError if answer.status < 500 else UnavailableError)(message, after=wait)
 
 
 def retry_after(answer: Answer) -> float | None:

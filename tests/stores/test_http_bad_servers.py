@@ -24,10 +24,12 @@ from mergepub.errors import (
 from mergepub.stores.http import HttpStore
 from mergepub.stores.http_wire import Timeouts
 from mergepub.stores.memory import MemoryStore
+from mergepub.stores.wrappers import RetryPolicy
 from tests.stores.scripted_server import HANG, RESET, Request, ScriptedServer, document_reply, reply, repr_digest
 
 PATH = "/docs/guide.md"
 BODY = b"our edit\n"
+ONCE = RetryPolicy(attempts=1)
 AT_4 = Version(4)
 SECRET = "mp_c0ffee-do-not-tell"
 HTML = b"<html><body>Bad <b>Gateway</b>\x1b[31m</body></html>"
@@ -56,7 +58,7 @@ def no_secrets_around(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
 
 
 def store_on(server: ScriptedServer, **options: object) -> HttpStore:
-    return HttpStore(server.url, timeouts=Timeouts(connect=2, read=0.3), **options)
+    return HttpStore(server.url, timeouts=Timeouts(connect=2, read=0.3), **{"policy": ONCE, **options})
 
 
 def publish(store: HttpStore, expected: Version = AT_4) -> object:
@@ -117,7 +119,7 @@ def test_no_write_takes_anything_but_a_clear_yes_for_a_yes(server: Server, answe
         with pytest.raises(UnavailableError) as caught:
             write(store_on(broken))
         assert caught.value.exit_status == 4
-        assert sum(request.method != "GET" for request in broken.requests) == 1, "the store repeats nothing by itself"
+        assert sum(request.method != "GET" for request in broken.requests) == 1
 
 
 @pytest.mark.parametrize("answer", NO_CLEAR_ANSWER.values(), ids=NO_CLEAR_ANSWER.keys())
@@ -150,13 +152,13 @@ def test_a_write_that_was_sent_and_not_answered_clearly_has_an_unknown_outcome(s
 
 def test_a_write_that_never_left_has_a_known_outcome() -> None:
     with pytest.raises(UnavailableError, match="Connection refused") as caught:
-        publish(HttpStore("http://127.0.0.1:1"))
+        publish(HttpStore("http://127.0.0.1:1", policy=ONCE))
     assert not isinstance(caught.value, UnknownOutcomeError)
 
 
 def test_a_host_that_does_not_exist_is_named_in_the_error() -> None:
     with pytest.raises(UnavailableError, match=r"no-such-host\.invalid"):
-        HttpStore("http://no-such-host.invalid").fetch(PATH)
+        HttpStore("http://no-such-host.invalid", policy=ONCE).fetch(PATH)
 
 
 BAD_DOCUMENTS = {
@@ -354,13 +356,49 @@ class Committing:
 
 @pytest.mark.parametrize("lost", [RESET, HANG, reply(502, HTML), NO_CLEAR_ANSWER["half a body"], b""])
 def test_repeating_after_a_lost_answer_publishes_once(server: Server, lost: object) -> None:
-    service = Committing(lost)
-    store = store_on(server(service))
-    with pytest.raises(UnknownOutcomeError):
-        publish(store, ABSENT)
+    service = Committing(lost, lost)
+    store = store_on(server(service), policy=RetryPolicy.instant())
     receipt = publish(store, ABSENT)
     assert (receipt.version.number, receipt.replayed) == (1, True)
     assert [row.version for row in service.store.versions(PATH)] == [1]
+
+
+def test_an_append_is_repeated_with_its_key(server: Server) -> None:
+    here = server(RESET, json_reply(200, {"version": 5, "replayed": True}))
+    assert store_on(here, policy=RetryPolicy.instant()).append(PATH, BODY, key="k1").replayed
+    assert [request.headers["idempotency-key"] for request in here.requests] == ["k1", "k1"]
+
+
+def test_the_wait_that_the_store_asks_for_is_kept(server: Server) -> None:
+    waits: list[float] = []
+    busy = server(reply(503, Retry_After="7"), reply(429, Retry_After="600"), RESET, document_reply(BODY))
+    store = store_on(busy, policy=RetryPolicy(sleep=waits.append))
+    assert store.fetch(PATH).body == BODY
+    assert waits[:2] == [7.0, 30.0]
+    assert 0.1 < waits[2] < 1
+
+
+def test_attempts_end_with_the_policy(server: Server) -> None:
+    down = server(reply(500))
+    with pytest.raises(UnavailableError):
+        store_on(down, policy=RetryPolicy.instant(3)).fetch(PATH)
+    assert len(down.requests) == 3
+
+
+@pytest.mark.parametrize("answer", [reply(302, Location="/x"), reply(403), problem(412), problem(413), reply(404)])
+def test_a_no_is_not_asked_again(server: Server, answer: bytes) -> None:
+    firm = server(answer)
+    with pytest.raises(MergepubError):
+        publish(store_on(firm, policy=RetryPolicy.instant()))
+    assert len(firm.requests) == 1
+
+
+@pytest.mark.parametrize("later", [reply(403), reply(302, Location="/x"), reply(429), reply(503), reply(404, HTML)])
+def test_a_write_that_may_have_happened_stays_unknown_whatever_a_later_attempt_meets(
+    server: Server, later: bytes
+) -> None:
+    with pytest.raises(UnknownOutcomeError):
+        publish(store_on(server(RESET, later), policy=RetryPolicy.instant()))
 
 
 # -- redirects and secrets ---------------------------------------------------------------------------------------------
