@@ -6,12 +6,15 @@ from mergepub.errors import BinaryBodyError, InputError
 from mergepub.merge.lines import converted_ending, offset_before_plain, plain
 from mergepub.merge.markers import SMALLEST
 from mergepub.merge.myers import edit_script
-from mergepub.merge.regions import BOTH, OURS, THEIRS, Region, regions
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, Region, regions
 from mergepub.merge.render import FAVOURS, STYLES, Rendering, render, trimmed
+from mergepub.merge.ties import joined_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mergepub.merge.lines import Range
 
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "adjacent": ("clean", "conflict"),
@@ -133,7 +136,18 @@ def _find_regions(texts: tuple[bytes, bytes, bytes], *, touching: bool, engine: 
         from mergepub.merge.merge3_engine import merge3_regions  # noqa: PLC0415 - an extra, imported when it is asked for
 
         return merge3_regions(base, ours, theirs)
-    return regions(base, ours, theirs, edit_script(base, ours), edit_script(base, theirs), touching=touching)
+    scripts = edit_script(base, ours), edit_script(base, theirs)
+    found = regions(base, ours, theirs, *scripts, touching=touching)
+    places = _conflict_places(found)
+    if not places:
+        return found
+    higher = joined_up(base, ours, scripts[0], places), joined_up(base, theirs, scripts[1], places)
+    other = found if higher == scripts else regions(base, ours, theirs, *higher, touching=touching)
+    return other if len(_conflict_places(other)) < len(places) else found
+
+
+def _conflict_places(found: list[Region]) -> list[Range]:
+    return [region.base for region in found if region.kind == CONFLICT]
 
 
 def _by_law(base: bytes, ours: bytes, theirs: bytes, marker_size: int) -> Merged | None:
