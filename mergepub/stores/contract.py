@@ -19,7 +19,11 @@ MAX_BODY = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend can do. ``max_bytes`` is the largest body it takes, None where it knows no limit."""
+    """What a backend can do.
+
+    ``max_bytes`` is the largest body in bytes it takes, None where it knows no limit; ``processes``: other processes
+    can open the same store by its URL.
+    """
 
     cas: Literal["atomic", "lock", "best-effort", "none"] = "atomic"
     history: Literal["full", "retained", "none"] = "full"
@@ -28,6 +32,7 @@ class Capabilities:
     normalises: bool = False
     branches: bool = False
     batch_atomic: bool = False
+    processes: bool = True
     max_bytes: int | None = MAX_BODY
 
 

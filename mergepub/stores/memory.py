@@ -58,7 +58,7 @@ class MemoryStore:
 
     def __init__(self, url: str = "memory:", *, max_body: int | None = None, clock: Callable[[], str] = now) -> None:
         self._url = url
-        self._capabilities = Capabilities(max_bytes=MAX_BODY if max_body is None else max_body)
+        self._capabilities = Capabilities(processes=False, max_bytes=MAX_BODY if max_body is None else max_body)
         self._clock = clock
         self._lock = threading.Lock()
         self._documents: dict[str, _History] = {}
