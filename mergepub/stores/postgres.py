@@ -87,6 +87,10 @@ class PostgresStore(SqlStore):
             finally:
                 connection.execute("COMMIT")
 
+    def _look(self, operation: Callable[[Transaction], T]) -> T:
+        with self._translated(), self._connection() as connection:
+            return operation(Transaction(Binary(connection), postgres_schema.DIALECT))
+
     def _write(self, path: str, operation: Callable[[Transaction], T], *, creates: bool = False) -> T:
         for _ in range(ATTEMPTS - 1):
             with suppress(ContentionError):

@@ -113,12 +113,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 SCHEMA = len(MIGRATIONS)
 
-_VERSION = """SELECT r.digest, r.author, r.message, r.modified, d.incarnation, d.kind
-    FROM versions v
-    JOIN revisions r ON r.branch = v.branch AND r.revision = v.revision
-    JOIN branches b ON b.id = v.branch
-    JOIN documents d ON d.incarnation = b.incarnation
-    WHERE v.path = ? AND v.number = ?"""
+_FETCH = """SELECT h.version, v.number, r.digest, r.author, r.message, r.modified, d.incarnation, d.kind, o.body
+    FROM heads h
+    LEFT JOIN versions v ON v.path = h.path AND v.number = COALESCE(?, h.version)
+    LEFT JOIN revisions r ON r.branch = v.branch AND r.revision = v.revision
+    LEFT JOIN branches b ON b.id = v.branch
+    LEFT JOIN documents d ON d.incarnation = b.incarnation
+    LEFT JOIN bodies o ON o.digest = r.digest
+    WHERE h.path = ?"""
 
 _VERSIONS = """SELECT v.number, r.digest, o.size, r.author, r.message, r.modified, r.source, b.incarnation,
         m.base, m.theirs, m.digest
@@ -266,6 +268,10 @@ class SqlStore(ABC):
     def _read(self, operation: Callable[[Transaction], T]) -> T:
         """Run ``operation`` on one consistent state of the store."""
 
+    def _look(self, operation: Callable[[Transaction], T]) -> T:
+        """As ``_read``, for an ``operation`` of one statement, which sees one state even outside a transaction."""
+        return self._read(operation)
+
     @abstractmethod
     def _write(self, path: str, operation: Callable[[Transaction], T], *, creates: bool = False) -> T:
         """Run ``operation`` with no other writer of ``path`` in between; when it returns, what it wrote is durable.
@@ -276,6 +282,10 @@ class SqlStore(ABC):
     @abstractmethod
     def close(self) -> None:
         """See ``Store.close``."""
+
+    def init(self) -> None:
+        """Make the store where there is none; nothing happens to one that stands."""
+        self._write("/-/init", lambda tx: None, creates=True)  # noqa: ARG005 - whatever is written first makes the store
 
     @property
     def url(self) -> str:
@@ -289,7 +299,7 @@ class SqlStore(ABC):
 
     def fetch(self, path: str, version: int | None = None) -> Document:
         """See ``Store.fetch``."""
-        return self._read(lambda tx: _fetch(tx, path, version))
+        return self._look(lambda tx: _fetch(tx, path, version))
 
     def publish(
         self,
@@ -332,7 +342,7 @@ class SqlStore(ABC):
         self, prefix: str = "/", *, after: str | None = None, limit: int | None = None, deleted: bool = False
     ) -> Iterator[Listed]:
         """See ``Store.list``."""
-        return iter(self._read(lambda tx: _list(tx, prefix, after, limit, deleted)))
+        return iter(self._look(lambda tx: _list(tx, prefix, after, limit, deleted)))
 
     def verify(self, path: str | None = None) -> Iterator[str]:
         """See ``Store.verify``. Each document is checked in one consistent state."""
@@ -547,24 +557,26 @@ def _insert_revision(tx: Transaction, head: Head, write: _Write, revision: int, 
 
 
 def _fetch(tx: Transaction, path: str, version: int | None) -> Document:
-    head = head_of(tx, path)
-    number = head.version if version is None else version
-    row = tx.row(_VERSION, path, number)
+    row = tx.row(_FETCH, version, path)
     if row is None:
-        raise refusals.no_such_version(path, number, head.version)
-    digest, author, message, modified, incarnation, kind = row
+        raise refusals.never_existed(path)
+    head, number, digest, author, message, modified, incarnation, kind, body = row
+    if incarnation is None:
+        raise refusals.no_such_version(path, head if version is None else version, head)
     if digest is None:
         raise refusals.is_tombstone(path, number)
-    body = _body(tx, path, digest)
-    facts = (integer_version(number), digest, incarnation, author, message, modified, kind, head.version)
-    return Document(path, body, *facts)
+    facts = (integer_version(number), digest, incarnation, author, message, modified, kind, head)
+    return Document(path, _sound(path, digest, body), *facts)
 
 
 def _body(tx: Transaction, path: str, digest: str) -> bytes:
-    """The body of ``digest``, checked: a damaged body is never handed out, and never merged into anything."""
     row = tx.row("SELECT body FROM bodies WHERE digest = ?", digest)
-    body = None if row is None else bytes(row[0])
-    if body is None or digest_of(body) != digest:
+    return _sound(path, digest, row and row[0])
+
+
+def _sound(path: str, digest: str, body: Any) -> bytes:
+    """``body``, checked: a damaged body is never handed out, and never merged into anything."""
+    if not isinstance(body, bytes) or digest_of(body) != digest:
         raise InvalidStoreError(f"a body of {path} is damaged in the store", hint=f"mergepub verify {path}")
     return body
 
