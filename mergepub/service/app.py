@@ -1,0 +1,123 @@
+"""The FastAPI application: which endpoint answers which path, and the life of what they share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI, Request
+from starlette.responses import JSONResponse, Response
+
+from mergepub._version import __version__
+from mergepub.errors import MergepubError
+from mergepub.service import documents, listings, logs, openapi, operations
+from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
+from mergepub.service.gateway import OPEN_ROOMS, Gateway
+from mergepub.service.problems import ProblemError, problem_of
+from mergepub.stores import open_store
+
+if TYPE_CHECKING:
+    from mergepub.service.settings import Settings
+
+Endpoint = Callable[[Exchange], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    path: str
+    endpoint: Endpoint
+    method: str
+    status: int = 200
+
+
+_READS = (
+    ("/-/health", operations.get_health),
+    ("/-/ready", operations.get_ready),
+    (operations.METRICS, operations.get_metrics),
+    (listings.VERSIONS + "/{path:path}", listings.get_versions),
+    (listings.LIST + "/{path:path}", listings.get_list),
+    (listings.LIST, listings.get_list),
+)
+_DOCUMENT = "/{path:path}"
+ROUTES = (
+    *(_Route(path, endpoint, method) for path, endpoint in _READS for method in ("GET", "HEAD")),
+    _Route(_DOCUMENT, documents.get_document, "GET"),
+    _Route(_DOCUMENT, documents.get_document, "HEAD"),
+    _Route(_DOCUMENT, documents.put_document, "PUT"),
+    _Route(_DOCUMENT, documents.post_document, "POST"),
+    _Route(_DOCUMENT, documents.delete_document, "DELETE", 204),
+)
+
+
+def create_app(settings: Settings) -> Gateway:
+    """The whole application on the store of ``settings``, for one process. The store is opened by the first request."""
+    service = Service(settings, open_store(settings.store_url))
+    app = FastAPI(
+        title="mergepub",
+        version=__version__,
+        description=openapi.DESCRIPTION,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=partial(_lifespan, service),
+    )
+    _describe_itself(app)
+    for route in ROUTES:
+        _add(app, route)
+    return Gateway(app, service)
+
+
+@asynccontextmanager
+async def _lifespan(service: Service, _app: FastAPI) -> AsyncIterator[None]:
+    yield
+    service.pool.shutdown(wait=True)
+    service.store.close()
+
+
+def _add(app: FastAPI, route: _Route) -> None:
+    app.add_api_route(
+        route.path,
+        _answering(route.endpoint),
+        methods=[route.method],
+        status_code=route.status,
+        response_class=Response,
+        response_model=None,
+        include_in_schema=openapi.is_described(route.method, route.path),
+        **openapi.description(route.method, route.path),
+    )
+
+
+def _describe_itself(app: FastAPI) -> None:
+    async def get_openapi(_: Exchange) -> Response:
+        return JSONResponse(app.openapi(), headers={"Cache-Control": "no-cache"})
+
+    async def get_docs(_: Exchange) -> Response:
+        return operations.page(openapi.as_page(app.openapi()))
+
+    for path, endpoint in (("/-/openapi.json", get_openapi), ("/-/docs", get_docs)):
+        for method in ("GET", "HEAD"):
+            _add(app, _Route(path, endpoint, method))
+
+
+def _answering(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    """``endpoint`` behind its caller's rights, its refusals turned into problem details."""
+
+    async def answer(request: Request) -> Response:
+        exchange: Exchange = request.scope[SCOPE_KEY]
+        try:
+            if exchange.room not in OPEN_ROOMS:
+                exchange.caller = await exchange.service.access.caller(exchange.values("Authorization"))
+            return await endpoint(exchange)
+        except ProblemError as error:
+            problem = error.problem
+        except MergepubError as error:
+            problem = problem_of(error)
+            if problem.status >= 500:
+                logs.write(exchange.service.settings.log_format, "error", said=error.message)
+        return Response(problem.body(), problem.status, problem.all_headers())
+
+    return answer

@@ -1,0 +1,200 @@
+"""What every request passes before and after its endpoint: limits, the host, the target, time; log and metrics.
+
+A plain ASGI application around the FastAPI one. Whatever goes wrong inside ends here as problem details; no exception
+and no trace leaves this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from mergepub.errors import MergepubError
+from mergepub.service import logs, operations
+from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
+from mergepub.service.listings import LIST, VERSIONS
+from mergepub.service.problems import Problem, ProblemError, problem_of, refuse, unknown_outcome
+from mergepub.service.targets import decode_path, host_name, is_loopback, split_origin
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+DOCUMENT_METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
+READ_METHODS = ("GET", "HEAD")
+OPEN_ROOMS = frozenset({"health", "ready", "openapi.json", "docs"})
+"""What a closed service answers without a token: nothing of it is about a document."""
+
+_ROOMS = {
+    "/-/health": "health",
+    "/-/ready": "ready",
+    operations.METRICS: "metrics",
+    "/-/openapi.json": "openapi.json",
+    "/-/docs": "docs",
+    LIST: "list",
+}
+_INTERNAL = Problem(500, "internal", "the service failed; its log says where")
+
+
+class Gateway:
+    """The outermost application."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+        settings = service.settings
+        self._names = {host_name(name) for name in (settings.host, *settings.public_names)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the start and end of the process."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        answer = _Answer(send)
+        self._service.metrics.in_flight += 1
+        try:
+            await self._serve(scope, receive, answer)
+        finally:
+            self._service.metrics.in_flight -= 1
+            self._note(scope, answer, time.perf_counter() - started)
+
+    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        try:
+            async with asyncio.timeout(self._service.settings.limits.request_time) as deadline:
+                answer.exchange = self._admitted(scope, receive)
+                scope["path"] = answer.exchange.path
+                scope[SCOPE_KEY] = answer.exchange
+                await self._app(scope, receive, answer.send)
+                return
+        except TimeoutError as error:
+            problem = _overdue(answer.exchange) if deadline.expired() else self._unexpected(error)
+        except (ProblemError, MergepubError) as error:
+            problem = error.problem if isinstance(error, ProblemError) else problem_of(error)
+        except Exception as error:
+            problem = self._unexpected(error)
+        await answer.refuse(problem)
+
+    def _unexpected(self, error: BaseException) -> Problem:
+        logs.write(self._service.settings.log_format, "error", said=logs.where(error))
+        return _INTERNAL
+
+    def _admitted(self, scope: Scope, receive: Receive) -> Exchange:
+        self._check_head(scope)
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, []).append(value)
+        authority, raw_path = split_origin(scope["raw_path"])
+        self._check_host(headers, authority)
+        exchange = Exchange(
+            self._service,
+            scope["method"],
+            decode_path(raw_path),
+            raw_path.decode("ascii", "backslashreplace"),
+            scope["query_string"],
+            headers,
+            receive,
+        )
+        exchange.room = _room(exchange.path)
+        _check_method(exchange)
+        return exchange
+
+    def _check_head(self, scope: Scope) -> None:
+        limit = self._service.settings.limits.head
+        target = len(scope["raw_path"]) + len(scope["query_string"])
+        if target > limit:
+            raise refuse(414, "target-too-long", f"the request target is over {limit} bytes")
+        if target + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > limit:
+            raise refuse(431, "head-too-large", f"request line and headers are over {limit} bytes together")
+
+    def _check_host(self, headers: dict[bytes, list[bytes]], authority: bytes | None) -> None:
+        """A name that a web page made point here (DNS rebinding) is not one of ours; no browser leaves it out."""
+        hosts = [authority] if authority is not None else headers.get(b"host", [])
+        for host in hosts:
+            name = host_name(host.decode("latin-1"))
+            if name not in self._names and not is_loopback(name):
+                detail = (
+                    f"this service does not answer for the host {name[:80]!r}; start it with --public-name to allow it"
+                )
+                raise refuse(421, "misdirected", detail)
+
+    def _note(self, scope: Scope, answer: _Answer, seconds: float) -> None:
+        exchange = answer.exchange
+        room, received = (exchange.room, exchange.received) if exchange else ("refused", 0)
+        status = answer.status or 499  # nobody was there any more to be answered
+        self._service.metrics.observe(
+            scope["method"], room, status, seconds=seconds, received=received, sent=answer.sent
+        )
+        client = scope.get("client")
+        logs.write(
+            self._service.settings.log_format,
+            "request",
+            client=client[0] if client else "",
+            method=scope["method"],
+            path=scope["raw_path"][:2048].decode("ascii", "backslashreplace"),
+            status=status,
+            ms=round(seconds * 1000, 1),
+            received=received,
+            sent=answer.sent,
+            token=exchange.caller.name if exchange else None,
+        )
+
+
+class _Answer:
+    """The sending side of one request: notes what is sent, and closes the connection under an unread body."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.exchange: Exchange | None = None
+        self.status = 0
+        self.sent = 0
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Pass one message on."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self._leaves_body():
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+        else:
+            self.sent += len(message.get("body", b""))
+        await self._send(message)
+
+    async def refuse(self, problem: Problem) -> None:
+        """Answer with a problem, unless an answer has begun: then the connection ends in the middle of it."""
+        if self.status:
+            return
+        body = problem.body()
+        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in problem.all_headers().items()]
+        headers.append((b"content-length", str(len(body)).encode()))
+        await self.send({"type": "http.response.start", "status": problem.status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    def _leaves_body(self) -> bool:
+        exchange = self.exchange
+        return exchange is None or (exchange.announces_body and not exchange.body_done)
+
+
+def _room(path: str) -> str:
+    if not path.startswith("/-/"):
+        return "document"
+    if path.startswith(VERSIONS + "/"):
+        return "versions"
+    if path.startswith(LIST + "/"):
+        return "list"
+    return _ROOMS.get(path, "document")
+
+
+def _check_method(exchange: Exchange) -> None:
+    allowed = DOCUMENT_METHODS if exchange.room == "document" else READ_METHODS
+    if exchange.method not in allowed:
+        detail = f"{exchange.method} is not done here; {', '.join(allowed)} are"
+        raise refuse(405, "method-not-allowed", detail, Allow=", ".join(allowed))
+
+
+def _overdue(exchange: Exchange | None) -> Problem:
+    if exchange is None or exchange.method in READ_METHODS:
+        return Problem(503, "overdue", "the request took too long; try again", headers={"Retry-After": "5"})
+    if exchange.method == "DELETE" or exchange.body_done:
+        return unknown_outcome()
+    return Problem(408, "timeout", "the request took too long to arrive")

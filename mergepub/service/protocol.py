@@ -1,0 +1,206 @@
+"""One connection: uvicorn's HTTP/1.1 protocol, with what it leaves open closed.
+
+- a header that does not arrive in time, and an answer that nobody takes, end the connection;
+- connections over the limit, and malformed requests, are answered with problem details;
+- when the answer ends the connection while a body is still coming, the rest is read and dropped for a moment before the
+  socket closes: otherwise the reset that the unread bytes cause would destroy the answer on its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import h11
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from mergepub.service.problems import Problem
+
+if TYPE_CHECKING:
+    from uvicorn.server import ServerState
+
+    from mergepub.service.settings import Limits
+
+LINGER_TIME = 2.0
+"""Seconds that the rest of an unwanted body is read and dropped."""
+
+_BUSY = Problem(503, "busy", "the service has all the connections it takes; try again", headers={"Retry-After": "1"})
+_MALFORMED = Problem(400, "malformed", "this is not a valid HTTP/1.1 request")
+_HEAD_TOO_LARGE = Problem(431, "head-too-large", "request line and headers are too large")
+_LATE = Problem(408, "timeout", "the request did not arrive in time")
+
+
+class ServiceConfig(Config):
+    """uvicorn's configuration with the limits of this service."""
+
+    limits: Limits
+
+
+class ServiceProtocol(H11Protocol):
+    """See the module."""
+
+    def __init__(
+        self,
+        config: ServiceConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = config.limits
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._lingering: _Lingering | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the class above
+        """Take the connection, or refuse it when there are too many."""
+        self._lingering = _Lingering(transport, self)
+        super().connection_made(self._lingering)  # type: ignore[arg-type]  # all of a transport that it uses
+        if len(self.connections) > self._limits.connections:
+            self._answer(_BUSY)
+        else:
+            self._await_header()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timers with the connection."""
+        self._header_arrived()
+        self._taken()
+        if self._lingering:
+            self._lingering.forget()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, and see whether a header is awaited."""
+        if self._lingering and self._lingering.drops(len(data)):
+            return
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._await_header()
+        else:
+            self._header_arrived()
+
+    def eof_received(self) -> None:
+        """A client that will send nothing more ends a lingering connection."""
+        if self._lingering:
+            self._lingering.finish()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the words are uvicorn's
+        """Answer what is not HTTP; in the middle of an answer there is nothing left but to end the connection."""
+        error = sys.exc_info()[1]
+        too_large = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
+        self._answer(_HEAD_TOO_LARGE if too_large else _MALFORMED)
+
+    def pause_writing(self) -> None:
+        """The client does not take the answer as fast as it is written: from now on it has to show progress."""
+        super().pause_writing()
+        self._expect_taking(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """The client took it."""
+        self._taken()
+        super().resume_writing()
+
+    def receives_body(self) -> bool:
+        """Whether more of a request's body is to come."""
+        return self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
+
+    # The timers
+
+    def _await_header(self) -> None:
+        if self._header_timer is None:
+            self._header_timer = self.loop.call_later(self._limits.header_time, self._header_late)
+
+    def _header_arrived(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _header_late(self) -> None:
+        self._header_timer = None
+        if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
+            self._answer(_LATE)
+
+    def _expect_taking(self, size: int) -> None:
+        self._taken()
+        self._write_timer = self.loop.call_later(self._limits.body_time, self._check_taking, size)
+
+    def _check_taking(self, size: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left < size:
+            self._expect_taking(left)
+        else:
+            self.transport.abort()
+
+    def _taken(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _answer(self, problem: Problem) -> None:
+        """Write a whole answer beside h11, whose state may be anything, and end the connection."""
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            body = problem.body()
+            headers = {**problem.all_headers(), "Content-Length": str(len(body)), "Connection": "close"}
+            head = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n"
+            head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            self.transport.write(head.encode("latin-1") + b"\r\n" + body)
+        self.transport.close()
+
+
+class _Lingering:
+    """A transport whose ``close`` reads on for a moment when the client is still sending."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: ServiceProtocol) -> None:
+        self._transport = transport
+        self._protocol = protocol
+        self._closing = False
+        self._left = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Close, now or after lingering; called again, now."""
+        if self._closing or not self._protocol.receives_body():
+            self.finish_now()
+            return
+        self._closing = True
+        self._left = self._protocol.config.limits.body  # type: ignore[attr-defined]  # it is a ServiceConfig
+        self._transport.resume_reading()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._timer = self._protocol.loop.call_later(LINGER_TIME, self.finish_now)
+
+    def drops(self, count: int) -> bool:
+        """Whether received bytes are dropped; too many of them end the connection."""
+        if self._closing:
+            self._left -= count
+            if self._left < 0:
+                self._transport.abort()
+        return self._closing
+
+    def finish(self) -> None:
+        """The client has ended its side."""
+        if self._closing:
+            self.finish_now()
+
+    def finish_now(self) -> None:
+        """Close the socket once what was written is sent."""
+        self._closing = True
+        self.forget()
+        self._transport.close()
+
+    def forget(self) -> None:
+        """Stop waiting."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def is_closing(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closing or self._transport.is_closing()
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the transport's."""
+        return getattr(self._transport, name)
