@@ -101,6 +101,8 @@ class HttpStore:
 
     def fetch(self, path: str, version: int | None = None) -> Document:
         """One GET; the body is compared with the digest that came with it."""
+        if version is not None and version < 1:
+            raise NotFoundError(f"{path} has no version {version}: they count from 1", hint=f"mergepub versions {path}")
         suffix = "" if version is None else f"/v{version}"
         call = Call("GET", path, self._url + wire.quote_path(path) + suffix, version=version)
         return wire.document(call, self._ask(call, {200}))
@@ -147,7 +149,9 @@ class HttpStore:
         """One DELETE. A yes that names no version is looked up: a tombstone at expected + 1 is the answer."""
         self._check(b"", author, message)
         call = self._write("DELETE", path, expected.number)
-        answer = self._ask(call, {200, 204}, {**wire.precondition(expected), **wire.labels(author, message)})
+        # By number: a tag names the head, and the head of a delete that is repeated is its own tombstone.
+        by_number = expected if expected.number is None else Version(expected.number)
+        answer = self._ask(call, {200, 204}, {**wire.precondition(by_number), **wire.labels(author, message)})
         try:
             return wire.deletion(call, answer)
         except UnknownOutcomeError:
@@ -272,18 +276,30 @@ class HttpStore:
     def _rows(
         self, call: Call, key: str, parse: Callable[[dict[str, Any]], _Row], order: Callable[[_Row], _Ordered]
     ) -> Iterator[_Row]:
-        """The rows of all pages; they must ascend by ``order``, or a broken server would be read for ever."""
-        url: str | None = call.url
+        """The rows of all pages: the first is asked for at once, so that a refusal is one of this call."""
+        first = self._ask(call, {200})
+        return self._following_rows(call, first, key, parse, order)
+
+    def _following_rows(
+        self,
+        page: Call,
+        answer: Answer,
+        key: str,
+        parse: Callable[[dict[str, Any]], _Row],
+        order: Callable[[_Row], _Ordered],
+    ) -> Iterator[_Row]:
         last: _Ordered | None = None
-        while url is not None:
-            page = Call("GET", call.path, url)
-            answer = self._ask(page, {200})
+        while True:
             for row in _parsed_rows(page, answer, key, parse):
-                if last is not None and not last < order(row):
+                if last is not None and not last < order(row):  # or a broken server would be read for ever
                     raise wire.unclear(page, answer, "its rows are out of order")
                 last = order(row)
                 yield row
             url = self._next_page(page, answer)
+            if url is None:
+                return
+            page = Call("GET", page.path, url)
+            answer = self._ask(page, {200})
 
     def _next_page(self, page: Call, answer: Answer) -> str | None:
         link = wire.next_link(answer)

@@ -219,7 +219,7 @@ def receipt(call: Call, answer: Answer) -> Receipt:
         unchanged=unchanged,
         replayed=replayed,
         current=current,
-        merged_from=_merged_from(facts.get("merged")),
+        merged_from=_merged_from(facts.get("merged")) if replayed else None,
     )
 
 

@@ -1,0 +1,100 @@
+"""The HTTP store against the conformance suite: through a real service on a real socket, to SQLite behind it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mergepub.documents import ABSENT
+from mergepub.errors import RejectedError
+from mergepub.stores import open_store
+from mergepub.stores.contract import MAX_BODY, Store
+from mergepub.stores.http import HttpStore
+from tests.stores.conformance import DOC, Opener, StoreConformance, refused
+from tests.stores.http_service import HttpService
+
+ZOE = "Zoë <zoe@example.org>"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store") / "store.sqlite"
+
+
+@pytest.fixture(scope="module")
+def running(file: Path) -> Iterator[HttpService]:
+    service = HttpService(str(file)).start()
+    yield service
+    service.remove()
+
+
+class OverHttp(StoreConformance):
+    """What differs on HTTP: a label is one line."""
+
+    expected_skips = 0
+
+    @pytest.fixture
+    def make_store(self, service: HttpService) -> Opener:
+        return lambda: HttpStore(service.url, max_body=MAX_BODY)
+
+    def test_labels_come_back_as_they_went_in(self, store: Store) -> None:
+        message = "Grüße, 世界 😀\ttabbed; 'quoted' %s {} UTF-8''x"
+        store.publish(DOC, b"1", ABSENT, author=ZOE, message=message, source="git:abc def")
+        document, revision = store.fetch(DOC), next(store.versions(DOC))
+        assert (document.author, document.message) == (ZOE, message)
+        assert (revision.author, revision.message, revision.source) == (ZOE, message, "git:abc def")
+        for lines in ("a\nb", "a\rb"):
+            assert isinstance(
+                refused(lambda lines=lines: store.publish("/b", b"", ABSENT, message=lines)), RejectedError
+            )
+
+
+class TestHttpToSqlite(OverHttp):
+    """``http://`` to a service on SQLite."""
+
+    @pytest.fixture
+    def service(self, running: HttpService, file: Path) -> Iterator[HttpService]:
+        yield running
+        empty_sqlite(file)
+
+    def test_what_the_service_stores_is_what_the_store_behind_it_has(self, store: Store, file: Path) -> None:
+        store.publish(DOC, b"a\n", ABSENT, author=ZOE)
+        store.append(DOC, b"b\n", key="k")
+        behind = open_store(str(file))
+        assert list(behind.versions(DOC)) == list(store.versions(DOC))
+        assert behind.fetch(DOC).body == store.fetch(DOC).body
+        assert list(behind.verify()) == []
+        behind.close()
+
+
+def empty_sqlite(file: Path) -> None:
+    """Delete all rows under the running service: a fresh store for the next test without a fresh process."""
+    if not file.exists():
+        return
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA foreign_keys = OFF")
+    with connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        for (table,) in tables.fetchall():
+            connection.execute(f'DELETE FROM "{table}"')
+    connection.close()
+
+
+def test_the_limit_of_a_service_is_an_error_that_names_it(tmp_path: Path) -> None:
+    service = HttpService(str(tmp_path / "store.sqlite"), "--max-body", "1000").start()
+    store = HttpStore(service.url)
+    try:
+        store.publish(DOC, b"x" * 1000, ABSENT)
+        for size in (1001, 20_000_000):
+            for call in (
+                lambda size=size: store.publish("/more", b"x" * size, ABSENT),
+                lambda size=size: store.append(DOC, b"x" * size, key="k"),
+            ):
+                error = refused(call)
+                assert isinstance(error, RejectedError)
+                assert error.limit == 1000
+    finally:
+        store.close()
+        service.remove()
