@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
-from mergepub.errors import ContentionError, InvalidStoreError
+from mergepub.errors import ContentionError, InputError, InvalidStoreError
 from mergepub.stores import refusals
 from mergepub.stores.contract import MAX_BODY, Capabilities, incarnation_id, integer_version, now
 
@@ -279,12 +279,25 @@ class SqlStore(ABC):
         An exception leaves nothing of it behind. ``creates``: the operation may make the first document of a store.
         """
 
+    def _damages(self, tx: Transaction) -> list[str]:  # noqa: ARG002 - for systems that can tell
+        """What the database says is wrong with itself, below the level of documents; one sentence each."""
+        return []
+
     @abstractmethod
     def close(self) -> None:
         """See ``Store.close``."""
 
-    def init(self) -> None:
-        """Make the store where there is none; nothing happens to one that stands."""
+    def init(self, *, grant_to: Sequence[str] = ()) -> None:
+        """Make the store where there is none, or bring it up to date; one that stands is left as it is.
+
+        Args:
+            grant_to: names of roles that may use it, where the database has roles.
+
+        Raises:
+            InputError: it has none.
+        """
+        if grant_to:
+            raise InputError(f"the store {self.url} knows no roles", hint="file permissions say who may use it")
         self._write("/-/init", lambda tx: None, creates=True)  # noqa: ARG005 - whatever is written first makes the store
 
     @property
@@ -348,6 +361,8 @@ class SqlStore(ABC):
         """See ``Store.verify``. Each document is checked in one consistent state."""
         from mergepub.stores import sqlverify  # noqa: PLC0415 - no other command needs it
 
+        if path is None:
+            yield from self._read(self._damages)
         paths = [path] if path else self._read(sqlverify.paths)
         for name in paths:
             yield from self._read(lambda tx, name=name: sqlverify.faults(tx, name))  # type: ignore[misc]  # a default binds the loop's value; mypy cannot infer it

@@ -14,6 +14,7 @@ courtesy, SQLite's lock is what protects: where directories cannot be locked, al
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import random
@@ -37,7 +38,8 @@ BUSY_TIMEOUT = 5.0
 
 _DIALECT = Dialect()
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_NOT_OURS = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT)
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _SAID = {
     sqlite3.SQLITE_BUSY: "is locked by another process; try again",
     sqlite3.SQLITE_LOCKED: "is locked by another process; try again",
@@ -82,7 +84,7 @@ class SqliteStore(SqlStore):
         self._busy_timeout = busy_timeout
         self._idle: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        self._owner = os.getpid()
+        self._owner: tuple[int, ...] = ()
 
     def close(self) -> None:
         """Release all connections. The next call opens new ones."""
@@ -109,6 +111,13 @@ class SqliteStore(SqlStore):
             with self._connection() as connection, self._turn(connection):
                 return operation(Transaction(connection, _DIALECT))
 
+    def _damages(self, tx: Transaction) -> list[str]:
+        damages = [str(said) for (said,) in tx.rows("PRAGMA integrity_check(20)") if said != "ok"]
+        dangling = tx.rows("PRAGMA foreign_key_check")
+        return damages + [
+            f"a row of {table} names a row of {parent} that is missing" for table, _, parent, _ in dangling
+        ]
+
     # Connections: as many as there were calls at once, kept for the next call. A child process makes its own.
 
     @contextmanager
@@ -124,9 +133,12 @@ class SqliteStore(SqlStore):
                     self._idle.append(connection)
 
     def _taken(self) -> sqlite3.Connection | None:
+        """An idle connection, if it is this process's own and its file is still the one of that name."""
+        found = self._file.stat()
+        owner = (os.getpid(), found.st_dev, found.st_ino)
         with self._lock:
-            if self._owner != os.getpid():
-                self._owner, self._idle = os.getpid(), []
+            if self._owner != owner:
+                self._owner, self._idle = owner, []
             return self._idle.pop() if self._idle else None
 
     def _opened(self) -> sqlite3.Connection:
@@ -164,12 +176,10 @@ class SqliteStore(SqlStore):
     # Creation and recognition
 
     def _is_missing(self) -> bool:
-        if self._idle:
-            return False
         try:
-            return not (self._file.exists() and self._file.stat().st_size)  # an empty file is none yet
-        except OSError as error:
-            raise UnavailableError(f"the store {self._file} cannot be opened: {error.strerror}") from error
+            return not self._file.stat().st_size  # an empty file is none yet
+        except FileNotFoundError:
+            return True
 
     def _missing(self) -> NotFoundError:
         return NotFoundError(
@@ -200,20 +210,20 @@ class SqliteStore(SqlStore):
 
     def _created(self, operation: Callable[[Transaction], T]) -> T | None:
         """Make the store with what ``operation`` writes in it; None when another process was first."""
-        made = _make_directories(self._file.parent)
         draft = self._file.with_name(f".{self._file.name}.{os.urandom(6).hex()}")
-        try:
+        with _directories(self._file.parent), _draft(draft):
             done = self._drafted(draft, operation)
-            os.link(draft, self._file)
+            try:
+                os.link(draft, self._file)
+            except FileExistsError:
+                return None
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                self._file.touch()  # a file system without links: an empty file is filled in place
+                return None
             _sync_directory(self._file.parent)
-        except FileExistsError:
-            return None
-        except BaseException:
-            _remove_directories(made, draft)
-            raise
-        finally:
-            _remove_draft(draft)
-        return done
+            return done
 
     def _drafted(self, draft: Path, operation: Callable[[Transaction], T]) -> T:
         connection = self._connect(f"{_uri(draft)}?mode=rwc")
@@ -267,13 +277,12 @@ class SqliteStore(SqlStore):
             raise UnavailableError(f"the store {self._file} cannot be opened: {error.strerror}") from error
 
     def _said(self, error: sqlite3.Error) -> MergepubError:
-        code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR) & 0xFF
-        if code in _NOT_OURS:
+        code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_MISUSE) & 0xFF
+        if code in _DAMAGED:
             return InvalidStoreError(
-                f"{self._file} is not a store, or is damaged: {error}", hint="name another file, or restore a copy"
+                f"{self._file} is not a store, or is damaged: {error}",
+                hint="see mergepub verify; name another file, or restore a copy",
             )
-        if code == sqlite3.SQLITE_CONSTRAINT:
-            return InvalidStoreError(f"{self._file} contradicts itself: {error}", hint="mergepub verify")
         return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}')}")
 
 
@@ -327,24 +336,29 @@ def _a_moment() -> float:
     return random.uniform(0.0005, 0.002)  # noqa: S311 - spreads the waiting, protects nothing
 
 
-def _make_directories(directory: Path) -> list[Path]:
-    """Make ``directory`` and its parents, private to the user; the ones made, deepest first."""
-    missing = [d for d in (directory, *directory.parents) if not d.exists()]
-    for each in reversed(missing):
-        each.mkdir(mode=0o700, exist_ok=True)
-    return missing
+@contextmanager
+def _directories(directory: Path) -> Iterator[None]:
+    """Make ``directory`` and its parents, private to the user; an exception takes those that were made away again."""
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    try:
+        for each in reversed(missing):
+            each.mkdir(mode=0o700, exist_ok=True)
+        yield
+    except BaseException:
+        with suppress(OSError):  # the first that is not there, or not empty, ends it
+            for each in missing:
+                each.rmdir()
+        raise
 
 
-def _remove_directories(made: list[Path], draft: Path) -> None:
-    _remove_draft(draft)
-    with suppress(OSError):  # somebody else's file in it keeps a directory
-        for each in made:
-            each.rmdir()
-
-
-def _remove_draft(draft: Path) -> None:
-    for side in ("", "-wal", "-shm", "-journal"):
-        draft.with_name(draft.name + side).unlink(missing_ok=True)
+@contextmanager
+def _draft(file: Path) -> Iterator[None]:
+    """Whatever happens, ``file`` and the files that SQLite puts beside it are gone in the end."""
+    try:
+        yield
+    finally:
+        for side in ("", "-wal", "-shm", "-journal"):
+            file.with_name(file.name + side).unlink(missing_ok=True)
 
 
 def _sync_directory(directory: Path) -> None:
