@@ -213,8 +213,16 @@ def test_a_merge_that_equals_theirs_publishes_nothing(store):
     seed(store, 5)
     publish(store, PATH, BOTH, 5)
     publish(store, PATH, BOTH + b"four\n", 6)
-    outcome = publish(store, PATH, OURS, 5, on_conflict="merge")
+    sent = []
+
+    class Watched(Around):
+        def publish(self, path, body, expected, **kw):
+            sent.append(body)
+            return self._store.publish(path, body, expected, **kw)
+
+    outcome = publish(Watched(store), PATH, OURS, 5, on_conflict="merge")
     assert outcome == Published(7, MergeFacts(5, 7), unchanged=True, body=BOTH + b"four\n")
+    assert sent == [OURS]
     assert history(store)[0] == 7
 
 
@@ -570,6 +578,19 @@ def test_a_block_that_stands_in_the_base_or_in_theirs_does_not_count(store, endi
     assert isinstance(publish(store, PATH, b"All:\n" + block, 2), Mismatch)
     with pytest.raises(UnresolvedMarkersError, match="line 2 "):
         publish(store, PATH, b"All:\n" + block, 3)
+
+
+def test_a_block_that_only_theirs_holds_does_not_count(store):
+    publish(store, PATH, BASE, 0)
+    publish(store, PATH, BASE + BLOCK, 1, allow_markers=True)
+    assert publish(store, PATH, OURS + BLOCK, 1) == Mismatch(1, 2)
+    assert publish(store, PATH, OURS + BLOCK, 1, on_conflict="merge").body == OURS + BLOCK
+
+
+def test_a_block_is_known_by_whole_lines_alone(store):
+    publish(store, PATH, b"x" + BLOCK, 0)
+    with pytest.raises(UnresolvedMarkersError, match="line 1 "):
+        publish(store, PATH, BLOCK, 1)
 
 
 def test_a_second_block_counts_though_the_first_is_known(store):
