@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from mergepub._version import __version__
 from mergepub.errors import MergepubError
-from mergepub.service import documents, listings, logs, openapi, operations
+from mergepub.service import docs, documents, listings, logs, openapi, operations
 from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
 from mergepub.service.gateway import OPEN_ROOMS, Gateway
 from mergepub.service.problems import ProblemError, problem_of
@@ -39,7 +39,6 @@ _READS = (
     (operations.METRICS, operations.get_metrics),
     (listings.VERSIONS + "/{path:path}", listings.get_versions),
     (listings.LIST + "/{path:path}", listings.get_list),
-    (listings.LIST, listings.get_list),
 )
 _DOCUMENT = "/{path:path}"
 ROUTES = (
@@ -86,17 +85,16 @@ def _add(app: FastAPI, route: _Route) -> None:
         status_code=route.status,
         response_class=Response,
         response_model=None,
-        include_in_schema=openapi.is_described(route.method, route.path),
-        **openapi.description(route.method, route.path),
+        **openapi.operation(route.method, route.path),
     )
 
 
 def _describe_itself(app: FastAPI) -> None:
     async def get_openapi(_: Exchange) -> Response:
-        return JSONResponse(app.openapi(), headers={"Cache-Control": "no-cache"})
+        return JSONResponse(openapi.document(app), headers={"Cache-Control": "no-cache"})
 
     async def get_docs(_: Exchange) -> Response:
-        return operations.page(openapi.as_page(app.openapi()))
+        return docs.page(openapi.document(app))
 
     for path, endpoint in (("/-/openapi.json", get_openapi), ("/-/docs", get_docs)):
         for method in ("GET", "HEAD"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import asdict
 from datetime import datetime
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from mergepub.service.exchange import Exchange
     from mergepub.stores.contract import Store
 
-MAX_KEY = 200
-"""Characters of an ``Idempotency-Key``."""
-
+_KEY = re.compile(r"[!#-~]{1,200}\Z")
 _YEAR = 365 * 24 * 3600
 _DOCUMENT_HEADERS = {
     # Whatever a body looks like, a browser shows or runs none of it on the service's origin.
@@ -163,8 +162,8 @@ def _append_key(exchange: Exchange) -> str:
         key = key[1:-1]
     if not key:
         raise refuse(428, "precondition-required", "an append needs an Idempotency-Key, made once per append")
-    if len(key) > MAX_KEY or not key.isprintable():
-        raise bad_request(f"Idempotency-Key has 1 to {MAX_KEY} printable characters")
+    if not _KEY.match(key):
+        raise bad_request("Idempotency-Key has 1 to 200 visible ASCII characters, none of them a quote")
     return key
 
 

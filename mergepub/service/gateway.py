@@ -32,7 +32,6 @@ _ROOMS = {
     operations.METRICS: "metrics",
     "/-/openapi.json": "openapi.json",
     "/-/docs": "docs",
-    LIST: "list",
 }
 _INTERNAL = Problem(500, "internal", "the service failed; its log says where")
 

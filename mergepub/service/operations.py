@@ -1,10 +1,10 @@
-"""The endpoints for operators: liveness, readiness, metrics, and the service's description of itself."""
+"""The endpoints for operators: liveness, readiness, metrics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from mergepub.errors import MergepubError, NotFoundError
 from mergepub.service.problems import Problem, ProblemError
@@ -46,11 +46,3 @@ def _touch(store: Store) -> None:
         list(store.list("/", limit=1))
     except NotFoundError:
         return
-
-
-def page(html: str) -> Response:
-    """A page that needs nothing from anywhere else, and may not."""
-    policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    return HTMLResponse(html, headers={"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"})
