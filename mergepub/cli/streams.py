@@ -102,19 +102,27 @@ def check_output(name: str) -> None:
     Raises:
         OutputError: naming the file and what stands in the way.
     """
-    target = os.path.realpath(name)
-    folder = os.path.dirname(target)  # noqa: PTH120 - pathlib costs the fast path milliseconds
-    trouble = None
-    if "\0" in name or not name or name == "-":
-        trouble = "that is no file name"
-    elif os.path.isdir(target):  # noqa: PTH112 - as above
-        trouble = "it is a directory"
-    elif not os.path.isdir(folder):  # noqa: PTH112 - as above
-        trouble = f"there is no directory {folder}"
-    elif not os.access(target if _is_special(target) else folder, os.W_OK):
-        trouble = f"{folder} cannot be written to"
+    trouble = "that is no file name" if "\0" in name or name in ("", "-") else _trouble_with(os.path.realpath(name))
     if trouble:
         raise OutputError(f"cannot write {name}: {trouble}", hint="name a file in a directory that can be written to")
+
+
+def _trouble_with(target: str) -> str | None:
+    folder = os.path.dirname(target)  # noqa: PTH120 - pathlib costs the fast path milliseconds
+    if os.path.isdir(target):  # noqa: PTH112 - as above
+        return "it is a directory"
+    if not os.path.isdir(folder):  # noqa: PTH112 - as above
+        return f"there is no directory {folder}"
+    if _is_special(target):
+        return None if os.access(target, os.W_OK) else "it cannot be written to"
+    probe = _name_beside(target)
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # only doing it tells
+    except OSError as error:
+        return why(error)
+    finally:
+        _remove(probe)
+    return None
 
 
 def replace_file(name: str, *pieces: Piece) -> None:
@@ -157,21 +165,35 @@ def _exchange(target: str, pieces: Sequence[Piece]) -> None:
         before = os.stat(target)  # noqa: PTH116 - as above
     except FileNotFoundError:
         before = None
-    folder = os.path.dirname(target)  # noqa: PTH120 - as above
-    beside = os.path.join(folder, f".mergepub-{os.urandom(8).hex()}")  # noqa: PTH118 - as above
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if before else 0o666)
+    beside = _name_beside(target)
     try:
-        try:
-            write_all(fd, *pieces)
-            if before:
-                _dress(fd, before)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        _create(beside, pieces, before)
         os.replace(beside, target)  # noqa: PTH105 - as above
-    except BaseException:
-        os.unlink(beside)  # noqa: PTH108 - as above
-        raise
+    finally:
+        _remove(beside)
+
+
+def _create(name: str, pieces: Sequence[Piece], like: os.stat_result | None) -> None:
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if like else 0o666)
+    try:
+        write_all(fd, *pieces)
+        if like:
+            _dress(fd, like)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _name_beside(target: str) -> str:
+    folder = os.path.dirname(target)  # noqa: PTH120 - as above
+    return os.path.join(folder, f".mergepub-{os.urandom(8).hex()}")  # noqa: PTH118 - as above
+
+
+def _remove(name: str) -> None:
+    try:  # noqa: SIM105 - contextlib is an import more
+        os.unlink(name)  # noqa: PTH108 - as above
+    except OSError:
+        pass  # it was never made, or it is the target now
 
 
 def _dress(fd: int, before: os.stat_result) -> None:
