@@ -1,0 +1,347 @@
+"""What conflicts and what does not, a sentence each; and what the result looks like."""
+
+from __future__ import annotations
+
+import pytest
+from mergepub.errors import BinaryBodyError, InputError
+from mergepub.merge import Merged, diff3
+from mergepub.merge.lines import converted_ending
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, UNCHANGED, Region, regions
+
+
+def text(*lines: str) -> bytes:
+    return "".join(line + "\n" for line in lines).encode()
+
+
+ABC = text("a", "b", "c")
+
+
+def kinds(merged: Merged) -> list[str]:
+    return [region.kind for region in merged.regions]
+
+
+def clean(base: bytes, ours: bytes, theirs: bytes, **options: str) -> bytes:
+    """The body of a merge that is clean in both directions."""
+    merged, other = diff3(base, ours, theirs, **options), diff3(base, theirs, ours, **options)
+    assert (merged.conflicts, other.conflicts) == (0, 0)
+    assert other.body == merged.body
+    return merged.body
+
+
+def conflicts(base: bytes, ours: bytes, theirs: bytes, **options: str) -> int:
+    merged, other = diff3(base, ours, theirs, **options), diff3(base, theirs, ours, **options)
+    assert merged.conflicts == other.conflicts
+    return merged.conflicts
+
+
+def test_changes_of_a_common_base_line_conflict() -> None:
+    assert conflicts(ABC, text("a", "o", "c"), text("a", "t", "c")) == 1
+
+
+def test_a_line_deleted_by_one_side_and_edited_by_the_other_conflicts() -> None:
+    assert conflicts(ABC, text("a", "c"), text("a", "t", "c")) == 1
+
+
+def test_the_same_change_on_both_sides_is_clean() -> None:
+    assert clean(ABC, text("a", "x", "c", "d"), text("a", "x", "c")) == text("a", "x", "c", "d")
+
+
+def test_the_same_insertion_at_one_point_merges_to_one_copy() -> None:
+    assert clean(ABC, text("a", "n", "b", "c", "o"), text("a", "n", "b", "c")) == text("a", "n", "b", "c", "o")
+
+
+def test_the_same_insertion_among_equal_lines_merges_to_one_copy_wherever_it_was_made() -> None:
+    base = text("a", "", "", "b")
+    assert clean(base, text("A", "", "", "", "b"), text("a", "", "", "", "b")) == text("A", "", "", "", "b")
+
+
+def test_different_insertions_at_one_point_conflict() -> None:
+    assert conflicts(ABC, text("a", "o", "b", "c"), text("a", "t", "b", "c")) == 1
+
+
+def test_replaced_ranges_that_merely_touch_are_clean_each_a_region_of_its_own() -> None:
+    assert clean(ABC, text("o", "b", "c"), text("a", "t", "c")) == text("o", "t", "c")
+    assert kinds(diff3(ABC, text("o", "b", "c"), text("a", "t", "c"))) == [OURS, THEIRS, UNCHANGED]
+
+
+def test_a_deletion_beside_an_edit_is_clean() -> None:
+    assert clean(ABC, text("b", "c"), text("a", "t", "c")) == text("t", "c")
+
+
+@pytest.mark.parametrize(
+    ("ours", "merged"),
+    [(text("a", "n", "b", "c"), text("a", "n", "t", "c")), (text("a", "b", "n", "c"), text("a", "t", "n", "c"))],
+    ids=["above", "below"],
+)
+def test_an_insertion_beside_a_line_that_the_other_side_edited_in_place_is_clean(ours: bytes, merged: bytes) -> None:
+    assert clean(ABC, ours, text("a", "t", "c")) == merged
+
+
+def test_insertions_above_and_below_an_edited_line_are_clean() -> None:
+    assert clean(ABC, text("a", "m", "b", "n", "c"), text("a", "t", "c")) == text("a", "m", "t", "n", "c")
+
+
+@pytest.mark.parametrize("theirs", [text("a", "c"), text("a", "t", "u", "c")], ids=["deletes", "grows"])
+@pytest.mark.parametrize("ours", [text("a", "n", "b", "c"), text("a", "b", "n", "c")], ids=["above", "below"])
+def test_an_insertion_beside_a_line_that_the_other_side_deletes_or_grows_conflicts(ours: bytes, theirs: bytes) -> None:
+    assert conflicts(ABC, ours, theirs) == 1
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "merged"),
+    [
+        (text("a", "t", "b", "c", "d"), text("a", "t", "u", "d"), text("a", "t", "u", "d")),
+        (text("a", "b", "c", "u", "d"), text("a", "t", "u", "d"), text("a", "t", "u", "d")),
+    ],
+    ids=["above", "below"],
+)
+def test_an_insertion_that_the_touching_edit_already_holds_at_that_end_stays_one_copy(
+    ours: bytes, theirs: bytes, merged: bytes
+) -> None:
+    assert clean(text("a", "b", "c", "d"), ours, theirs) == merged
+
+
+def test_an_edit_that_holds_the_insertion_as_part_of_a_longer_line_does_not_hold_it() -> None:
+    assert clean(ABC, text("a", "b", "n", "c"), text("a", "not n", "c")) == text("a", "not n", "n", "c")
+
+
+def test_an_insertion_longer_than_the_touching_edit_is_not_held_by_it() -> None:
+    assert clean(ABC, text("a", "b", "t", "u", "c"), text("a", "t", "c")) == text("a", "t", "t", "u", "c")
+
+
+def test_an_insertion_strictly_inside_a_replaced_range_conflicts() -> None:
+    assert conflicts(text("a", "b", "c", "d"), text("a", "b", "n", "c", "d"), text("a", "t", "u", "d")) == 1
+
+
+def test_an_insertion_held_by_an_edit_that_conflicts_elsewhere_becomes_agreed_text_of_the_conflict() -> None:
+    base = text("a", "b", "c", "d")
+    merged = diff3(base, text("a", "t", "b", "o", "d"), text("a", "t", "u", "d"))
+    assert merged.body == text("a", "t", "<<<<<<< ours", "b", "o", "=======", "u", ">>>>>>> theirs", "d")
+
+
+def test_nothing_follows_a_last_line_whose_newline_the_other_side_dropped() -> None:
+    assert conflicts(b"a\nb\n", b"a\nb\nn\n", b"a\nt") == 1
+
+
+def test_an_edit_that_drops_the_last_newline_is_clean_beside_an_edit_above() -> None:
+    assert clean(b"a\nb\n", b"o\nb\n", b"a\nt") == b"o\nt"
+
+
+def test_hunks_that_chain_over_each_other_are_one_conflict() -> None:
+    base = text("1", "2", "3", "4", "5")
+    merged = diff3(base, text("a", "b", "3", "d", "5"), text("1", "x", "y", "z", "5"))
+    assert kinds(merged) == [OURS, CONFLICT, UNCHANGED] or kinds(merged) == [CONFLICT, UNCHANGED]
+    assert merged.conflicts == 1
+    chain = diff3(base, text("a", "b", "3", "d", "e"), text("1", "x", "y", "z", "5"))
+    assert kinds(chain) == [CONFLICT]
+
+
+def test_a_conflict_of_chained_hunks_whose_sides_come_to_the_same_text_is_clean() -> None:
+    base = text("x", "k", "y")
+    region = Region(BOTH, (0, 6), (0, 4), (0, 4))
+    merged = diff3(base, text("p", "q"), text("p", "q"))
+    assert merged.regions == [region]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (text("o", "b", "c"), text("a", "t", "c")),
+        (text("a", "n", "b", "c"), text("a", "t", "c")),
+        (text("b", "c"), text("a", "t", "c")),
+    ],
+    ids=["edits", "insertion", "deletion"],
+)
+def test_touching_hunks_conflict_when_adjacent_is_conflict(ours: bytes, theirs: bytes) -> None:
+    clean(ABC, ours, theirs)
+    assert conflicts(ABC, ours, theirs, adjacent="conflict") == 1
+
+
+def test_the_same_change_is_clean_when_adjacent_is_conflict() -> None:
+    assert clean(ABC, text("a", "x", "c", "d"), text("a", "x", "c"), adjacent="conflict") == text("a", "x", "c", "d")
+
+
+def test_an_insertion_that_could_stand_higher_does_not_conflict_with_one_that_cannot() -> None:
+    base = text("- one", "", "- two", "", "end")
+    ours = text("- one", "+ one more", "", "", "- two", "", "end")
+    theirs = text("- one", "", "== a new section", "its text", "", "- two", "", "end")
+    assert clean(base, ours, theirs) == text(
+        "- one", "+ one more", "", "", "== a new section", "its text", "", "- two", "", "end"
+    )
+
+
+def test_a_nul_byte_is_refused_only_where_a_real_merge_is_needed() -> None:
+    assert diff3(b"a\0\n", b"b\0\n", b"a\0\n").body == b"b\0\n"
+    assert diff3(b"a\0\n", b"a\0\n", b"b\0\n").body == b"b\0\n"
+    assert diff3(b"a\n", b"b\0\n", b"b\0\n").body == b"b\0\n"
+    for bodies in ((b"a\0", b"b", b"c"), (b"a", b"b\0", b"c"), (b"a", b"b", b"c\0")):
+        with pytest.raises(BinaryBodyError, match="NUL") as refusal:
+            diff3(*bodies)
+        assert (refusal.value.reason, refusal.value.exit_status) == ("binary", 3)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("adjacent", "maybe"),
+        ("granularity", "letter"),
+        ("style", "diff4"),
+        ("favour", "base"),
+        ("union_first", "base"),
+        ("engine", "diff"),
+    ],
+)
+def test_an_option_with_an_unknown_value_is_refused_naming_those_it_can_have(option: str, value: str) -> None:
+    with pytest.raises(InputError, match=f"^{option} cannot be '{value}'; choose one of '"):
+        diff3(b"", b"", b"", **{option: value})
+
+
+def test_a_marker_size_below_seven_is_refused() -> None:
+    with pytest.raises(InputError, match="marker size of 7 or more"):
+        diff3(b"", b"", b"", marker_size=6)
+
+
+@pytest.mark.parametrize("label", ["two\nlines", "\x1b[31m", b"\x7f", "tab\t"])
+def test_a_label_with_a_control_byte_is_refused_even_where_no_marker_is_needed(label: str | bytes) -> None:
+    with pytest.raises(InputError, match="control byte"):
+        diff3(b"", b"", b"", labels=("ours", "base", label))
+
+
+def test_labels_are_written_as_given_and_an_empty_one_leaves_the_marker_bare() -> None:
+    merged = diff3(b"b\n", b"o\n", b"t\n", style="diff3", labels=("für", "", b"\xff raw"))
+    assert merged.body == "<<<<<<< für\no\n|||||||\nb\n=======\nt\n>>>>>>> ".encode() + b"\xff raw\n"
+
+
+def test_agreed_lines_leave_a_conflict_at_both_ends_except_in_diff3_style() -> None:
+    base, ours, theirs = text("v"), text("s", "o", "e"), text("s", "t", "e")
+    assert kinds(diff3(base, ours, theirs)) == [BOTH, CONFLICT, BOTH]
+    assert diff3(base, ours, theirs, style="zdiff3").body == text(
+        "s", "<<<<<<< ours", "o", "||||||| base", "v", "=======", "t", ">>>>>>> theirs", "e"
+    )
+    assert kinds(diff3(base, ours, theirs, style="diff3")) == [CONFLICT]
+
+
+def test_a_union_puts_the_first_side_first_and_glues_nothing_to_an_unterminated_line() -> None:
+    assert diff3(b"b\n", b"o\n", b"t\n", favour="union", union_first="theirs").body == b"t\no\n"
+    assert diff3(b"a\r\nb", b"a\r\no", b"a\r\nt", favour="union").body == b"a\r\no\r\nt"
+    assert diff3(b"b\n", b"", b"t", favour="union", union_first="theirs").body == b"t"
+
+
+def test_a_settled_merge_says_how_many_conflicts_its_favour_settled() -> None:
+    base = text("1", "2", "3", "4", "5")
+    ours, theirs = text("o", "2", "3", "4", "o"), text("t", "2", "3", "4", "t")
+    merged = diff3(base, ours, theirs, favour="theirs")
+    assert (merged.conflicts, merged.settled, merged.body) == (0, 2, theirs)
+    assert repr(merged).startswith("Merged(conflicts=0, settled=2, regions=[Region('conflict', ")
+
+
+def test_the_sides_of_a_conflict_without_a_final_newline_are_named() -> None:
+    assert diff3(b"a\nb", b"a\no\n", b"a\nt").unterminated == ("theirs",)
+    assert diff3(b"a\nb", b"a\no", b"a\nt\n", style="diff3").unterminated == ("ours", "base")
+    assert diff3(b"a\nb", b"o\nb", b"a\nt").unterminated == ()
+
+
+def test_pieces_are_the_body_unjoined() -> None:
+    merged = diff3(ABC, text("o", "b", "c"), text("t", "b", "c"))
+    assert b"".join(merged.pieces) == merged.body
+    assert merged.body is merged.body
+
+
+class TestMarkerSize:
+    def test_text_that_reads_as_a_start_marker_outside_a_conflict_makes_markers_longer(self) -> None:
+        base, ours, theirs = (text("<<<<<<< old", "x", "=======", letter) for letter in "bot")
+        merged = diff3(base, ours, theirs)
+        assert merged.marker_size == 8
+        assert merged.body == text(
+            "<<<<<<< old", "x", "=======", "<<<<<<<< ours", "o", "========", "t", ">>>>>>>> theirs"
+        )
+
+    @pytest.mark.parametrize("line", ["=======", "||||||| x", ">>>>>>>", "<<<<<<<\r"])
+    def test_text_that_reads_as_any_marker_inside_a_conflict_makes_markers_longer(self, line: str) -> None:
+        assert diff3(text("b"), text("o", line), text("t", "u")).marker_size == 8
+
+    def test_a_base_section_that_is_not_shown_takes_no_size(self) -> None:
+        assert diff3(text("=======", "b"), text("o"), text("t")).marker_size == 7
+        assert diff3(text("=======", "b"), text("o"), text("t"), style="diff3").marker_size == 8
+
+    def test_the_smallest_free_size_is_taken_from_the_wanted_one_up(self) -> None:
+        base, ours, theirs = (text("<<<<<<<", "<<<<<<<<<", "k", letter) for letter in "bot")
+        assert diff3(base, ours, theirs).marker_size == 8
+        assert diff3(base, ours, theirs, marker_size=9).marker_size == 10
+
+    def test_long_underlines_and_other_lookalikes_keep_seven(self) -> None:
+        looks = text("==============================", "<<<<<<<x", "a <<<<<<<", "<<<<<<")
+        assert diff3(looks + b"b\n", looks + b"o\n" + looks, looks + b"t\n").marker_size == 7
+
+    def test_a_lookalike_that_their_side_alone_brings_counts_too(self) -> None:
+        base = text("1", "2", "3", "4", "5")
+        merged = diff3(base, text("1", "2", "3", "4", "o"), text("1", "<<<<<<<", "3", "4", "t"))
+        assert merged.marker_size == 8
+
+    def test_a_clean_merge_never_needs_another_size(self) -> None:
+        base = text("<<<<<<<", "2", "3")
+        assert diff3(base, text("<<<<<<<", "2", "o"), text("<<<<<<<", "t", "3")).marker_size == 7
+
+
+class TestLineEndings:
+    def test_markers_take_the_ending_that_dominates_the_bodies(self) -> None:
+        assert diff3(b"a\r\nb\r\n", b"a\r\no\r\n", b"a\r\nt\r\n").body == (
+            b"a\r\n<<<<<<< ours\r\no\r\n=======\r\nt\r\n>>>>>>> theirs\r\n"
+        )
+        assert diff3(b"a\r\nb\n", b"a\r\no\n", b"a\r\nt\n").body.startswith(b"a\r\n<<<<<<< ours\no\n")
+
+    @pytest.mark.parametrize(("old", "new"), [(b"\n", b"\r\n"), (b"\r\n", b"\n")], ids=["to CRLF", "to LF"])
+    def test_a_side_that_converted_every_ending_merges_with_edits_of_the_other(self, old: bytes, new: bytes) -> None:
+        base = old.join((b"a", b"b", b"c", b"d", b""))
+        ours = new.join((b"a", b"o", b"c", b"d", b""))
+        theirs = old.join((b"a", b"b", b"c", b"t", b""))
+        assert clean(base, ours, theirs) == new.join((b"a", b"o", b"c", b"t", b""))
+
+    def test_a_conflict_in_a_converted_document_is_of_the_edited_lines_alone_and_has_the_new_ending(self) -> None:
+        merged = diff3(b"a\nb\nc\n", b"a\r\no\r\nc\r\n", b"a\nt\nc\n")
+        assert merged.body == b"a\r\n<<<<<<< ours\r\no\r\n=======\r\nt\r\n>>>>>>> theirs\r\nc\r\n"
+        assert [(r.kind, r.base, r.ours, r.theirs) for r in merged.regions] == [
+            (UNCHANGED, (0, 2), (0, 3), (0, 2)),
+            (CONFLICT, (2, 4), (3, 6), (2, 4)),
+            (UNCHANGED, (4, 6), (6, 9), (4, 6)),
+        ]
+
+    def test_both_sides_converting_alike_counts_as_one(self) -> None:
+        assert clean(b"a\nb\nc\n", b"o\r\nb\r\nc\r\n", b"a\r\nb\r\nt\r\n") == b"o\r\nb\r\nt\r\n"
+
+    def test_an_unterminated_last_line_stays_so_in_a_converted_document(self) -> None:
+        assert clean(b"a\nb\nc", b"a\r\nb\r\nc", b"t\nb\nc") == b"t\r\nb\r\nc"
+
+    def test_a_side_of_mixed_endings_takes_the_ending_the_other_converted_to(self) -> None:
+        assert clean(b"a\nb\nc\nd\n", b"a\r\nb\r\nc\r\nd\r\n", b"a\nb\r\nc\nt\n") == b"a\r\nb\r\nc\r\nt\r\n"
+
+    @pytest.mark.parametrize(
+        ("base", "ours"),
+        [(b"a\r\nb\n", b"a\nb\n"), (b"a\nb\n", b"a\r\nb\n"), (b"a", b"a\r\nb\r\n"), (b"a\n", b"b\r")],
+        ids=["mixed base", "mixed side", "base without a terminated line", "side without a terminated line"],
+    )
+    def test_in_anything_less_than_a_whole_conversion_endings_are_part_of_the_line(
+        self, base: bytes, ours: bytes
+    ) -> None:
+        assert converted_ending(base, ours, base) is None
+        assert converted_ending(base, base, ours) is None
+        merged = diff3(base, ours, b"t\n" + base)
+        assert merged.conflicts or merged.body == b"t\n" + ours
+
+    def test_a_lone_carriage_return_before_a_converted_ending_is_text(self) -> None:
+        assert clean(b"a\nb\nc\n", b"a\r\r\nb\r\nc\r\n", b"a\nb\nt\n") == b"a\r\r\nb\r\nt\r\n"
+
+
+def test_regions_are_values() -> None:
+    region = Region(OURS, (0, 1), (0, 2), (0, 1))
+    assert region == Region(OURS, (0, 1), (0, 2), (0, 1))
+    assert region != Region(OURS, (0, 1), (0, 2), (0, 2))
+    assert region != "ours"
+    assert len({region, Region(OURS, (0, 1), (0, 2), (0, 1))}) == 1
+
+
+def test_a_clash_in_which_one_side_comes_to_the_bases_text_is_the_other_sides_change() -> None:
+    script = [(0, 2, 0, 2)]
+    assert [r.kind for r in regions(b"a\n", b"a\n", b"b\n", script, script)] == [THEIRS]
+    assert [r.kind for r in regions(b"a\n", b"b\n", b"a\n", script, script)] == [OURS]
+    assert [r.kind for r in regions(b"a\n", b"b\n", b"c\n", script, script)] == [CONFLICT]
