@@ -74,7 +74,7 @@ class Contention:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A conflict with a reason: base-unavailable, deleted, recreated, binary.
+    """A conflict with a reason: base-unavailable, deleted, recreated, binary, events.
 
     ``current_version`` is the tombstone's when deleted.
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from mergepub.documents import ABSENT, Document, MergedFrom, Receipt, Version, digest_of
+from mergepub.documents import ABSENT, EVENTS, Document, MergedFrom, Receipt, Version, digest_of
 from mergepub.errors import (
     BinaryBodyError,
     ContentionError,
@@ -289,6 +289,8 @@ def _merge(task: _Task, base: Document | None, theirs: Document, attempt: int) -
     head = _number(theirs.version)
     if base is not None and base.incarnation != theirs.incarnation:
         raise _Refusal(head, "recreated")
+    if theirs.kind == EVENTS:
+        raise _Refusal(head, "events")  # a log's order is meaning: lines of two writers are not woven together
     try:
         merged = _merge_bodies(task, base.body if base is not None else b"", theirs.body)
     except BinaryBodyError as binary:

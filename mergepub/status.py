@@ -6,7 +6,6 @@ drift apart. Nothing here writes anything anywhere, and nothing here knows colou
 
 from __future__ import annotations
 
-import base64
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
@@ -209,6 +208,8 @@ def _json_body(outcome: Outcome) -> dict[str, str]:
     try:
         return {"body": content.decode("utf-8")}
     except UnicodeDecodeError:
+        import base64  # noqa: PLC0415 - hardly any body needs it
+
         return {"body_base64": base64.b64encode(content).decode("ascii")}
 
 
@@ -307,6 +308,11 @@ def _refused_sentence(outcome: Refused) -> str:
             return (
                 f"Version {yours}, which your edits were made from, cannot be fetched, and without it there is no "
                 f"merge; nothing was done. Fetch version {current} and bring your edits over by hand."
+            )
+        case "events":
+            return (
+                f"Events are never merged by line: their order is meaning, and the head is version {current}; nothing "
+                "was published. Fetch the head and continue the log from there."
             )
         case "binary":
             return (

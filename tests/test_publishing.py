@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 from mergepub import publishing, status
-from mergepub.documents import MergedFrom, Version, digest_of
+from mergepub.documents import EVENTS, MergedFrom, Version, digest_of
 from mergepub.errors import (
     BadPathError,
     ContentionError,
@@ -30,6 +31,7 @@ from mergepub.outcomes import (
 )
 from mergepub.publishing import MergeOptions, append, delete, fetch, publish
 from mergepub.stores.memory import MemoryStore
+from mergepub.stores.wrappers import FaultInjecting, Retrying, RetryPolicy, contention, lost_answer, lost_request
 
 PATH = "/docs/guide.md"
 BASE = b"one\n\ntwo\n\nthree\n"
@@ -469,6 +471,14 @@ def test_a_nul_byte_is_no_matter_where_no_merge_is_needed(store):
 
 
 @EVERY
+def test_events_are_never_merged_by_line(store, policy):
+    store.publish(PATH, b'{"id": 1}\n', Version(0), kind=EVENTS)
+    store.publish(PATH, b'{"id": 1}\n{"id": 2}\n', Version(1))
+    wanted = Mismatch(1, 2) if policy == "fail" else Refused(1, 2, "events")
+    assert publish(store, PATH, b'{"id": 0}\n{"id": 1}\n', 1, on_conflict=policy) == wanted
+
+
+@EVERY
 def test_a_document_that_never_existed_is_not_found(store, policy):
     with pytest.raises(NotFoundError) as missing:
         publish(store, PATH, OURS, 5, on_conflict=policy)
@@ -647,6 +657,30 @@ def test_a_lost_answer_of_a_merged_publish_is_recognised(moved, afterwards, curr
     assert outcome == Published(7, MergeFacts(5, 6), replayed=True, current_version=current, body=BOTH)
     assert history(moved).count(7) == 1
     assert history(moved)[0] == (current or 7)
+
+
+FAULTS = {"-": lambda: None, "answer": lost_answer, "request": lost_request, "contention": contention}
+
+
+@pytest.mark.parametrize("script", list(itertools.product(FAULTS, repeat=4)), ids=".".join)
+def test_whatever_goes_wrong_on_the_way_a_merged_publish_happens_once(moved, script):
+    """One fault or none for each call to the store: first publish, base, head, publish of the merge, repetitions."""
+    faulty = FaultInjecting(moved, [FAULTS[name]() for name in script])
+    for _ in range(4):
+        try:
+            outcome = publish(faulty, PATH, OURS, 5, on_conflict="merge")
+            break
+        except UnknownOutcomeError:
+            assert history(moved)[0] <= 7
+    assert (outcome.version, outcome.merge, outcome.body) == (7, MergeFacts(5, 6), BOTH)
+    assert history(moved) == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_a_retrying_store_hides_lost_answers_altogether(moved):
+    faulty = FaultInjecting(moved, [lost_request(), None, None, None, lost_answer(), lost_answer()])
+    outcome = publish(Retrying(faulty, RetryPolicy.instant()), PATH, OURS, 5, on_conflict="merge")
+    assert outcome == Published(7, MergeFacts(5, 6), replayed=True, body=BOTH)
+    assert history(moved)[0] == 7
 
 
 def test_without_any_answer_the_outcome_stays_unknown_and_repeating_the_command_settles_it(store):

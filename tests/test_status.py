@@ -133,7 +133,7 @@ ROWS = {
             None,
             3,
         )
-        for reason in ("base-unavailable", "deleted", "recreated", "binary")
+        for reason in ("base-unavailable", "deleted", "recreated", "binary", "events")
     },
     "candidate": (
         Candidate(5, 6, 6, b"merged\n"),
