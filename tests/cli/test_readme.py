@@ -1,0 +1,91 @@
+"""What the README shows is run: console blocks with their output, the library example, the quick start."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.cli.conftest import SCRIPT
+
+if TYPE_CHECKING:
+    import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def pattern(shown: str) -> str:
+    """The output as a regular expression, in which ``...`` stands for anything on its line."""
+    return re.escape(shown).replace(re.escape("..."), ".*")
+
+
+def test_every_console_block_prints_what_the_readme_shows(monkeypatch, scratch: Path):
+    on_path(monkeypatch)
+    pairs = [pair for block in blocks("console") for pair in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M)]
+    assert len(pairs) > 20
+    for command, shown in pairs:
+        done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert re.fullmatch(pattern(shown), done.stdout.decode()), f"{command}\n{done.stdout.decode()}"
+
+
+def test_the_library_example_holds(scratch: Path):
+    (example,) = blocks("python")
+    subprocess.run([sys.executable, "-W", "error", "-c", example], check=True)
+
+
+def test_the_merge_driver_recipe_works(monkeypatch, scratch: Path):
+    on_path(monkeypatch)
+    recipe = next(block for block in blocks("sh") if "merge.mergepub.driver" in block)
+    script = f"""set -e
+        git init -q -b main . && git config user.name t && git config user.email t@example.org
+        {recipe}
+        printf 'a\\nb\\nc\\n' > d.md && git add . && git commit -qm base
+        git checkout -qb side && printf 'a\\nB\\nc\\n' > d.md && git commit -qam side
+        git checkout -q main && printf 'A\\nb\\nc\\n' > d.md && git commit -qam main
+        git merge -q side && cat d.md"""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    assert done.stdout.endswith(b"\nA\nB\nc\n")
+
+
+def test_the_commands_and_files_that_the_readme_names_exist():
+    for name in re.findall(r"scripts/\w+|\]\((\w+\.md)\)", README):
+        assert not name or (ROOT / name).exists()
+    for script in ("scripts/quickstart", "scripts/test"):
+        assert script in README
+        assert os.access(ROOT / script, os.X_OK)
+
+
+def test_the_quick_start_does_what_it_says(monkeypatch, scratch: Path):
+    monkeypatch.setenv("MERGEPUB_BIN", str(SCRIPT.parent))
+    monkeypatch.setenv("MERGEPUB_DEMO", str(scratch / "demo"))
+    done = subprocess.run(
+        [ROOT / "scripts" / "quickstart"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("$ mergepub") > 12
+    assert "their-version: 2" in done.stdout
+    assert ">>>>>>> theirs" in done.stdout
+
+
+def test_the_quick_start_fails_when_a_step_does_not_do_what_it_says(monkeypatch, scratch: Path):
+    fake = scratch / "bin"
+    fake.mkdir()
+    (fake / "mergepub").write_text(f'#!/bin/sh\n"{SCRIPT}" "$@" | sed s/ninety/eighty/\n')
+    (fake / "mergepub").chmod(0o755)
+    monkeypatch.setenv("MERGEPUB_BIN", str(fake))
+    monkeypatch.setenv("MERGEPUB_DEMO", str(scratch / "demo"))
+    done = subprocess.run([ROOT / "scripts" / "quickstart"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("quickstart: this should have printed the line: ")
