@@ -33,6 +33,8 @@ _ROOMS = {
     "/-/openapi.json": "openapi.json",
     "/-/docs": "docs",
 }
+# The router sees what kind of thing was asked for, never a path: no pattern of its own can misread one.
+_ROUTED = {"document": "/path", "versions": VERSIONS + "/path", "list": LIST + "/path"}
 _INTERNAL = Problem(500, "internal", "the service failed; its log says where")
 
 
@@ -63,7 +65,7 @@ class Gateway:
         try:
             async with asyncio.timeout(self._service.settings.limits.request_time) as deadline:
                 answer.exchange = self._admitted(scope, receive)
-                scope["path"] = answer.exchange.path
+                scope["path"] = _ROUTED.get(answer.exchange.room, answer.exchange.path)
                 scope[SCOPE_KEY] = answer.exchange
                 await self._app(scope, receive, answer.send)
                 return

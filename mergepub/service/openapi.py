@@ -22,7 +22,7 @@ A path is taken as it is sent, never normalised: each segment percent-encoded UT
 `..` segment, no control character, no encoded `/`, 1,024 bytes at most. `/docs/guide.md/v5` is version 5 of
 `/docs/guide.md`. Everything below `/-/` is the service's own."""
 
-_TAG = r'"[!#-~]*"'
+_TAG = {"type": "string", "pattern": '^"[!#-~]*"$', "example": '"d4ca8efff92326487c2c8c0d5252e523.5"'}
 _NUMBER = {"type": "integer", "minimum": 0, "maximum": MAX_VERSION}
 _COUNT = {"type": "integer", "minimum": 1}
 _TEXT = {"type": "string"}
@@ -94,7 +94,7 @@ def _header(name: str, schema: Described, text: str, *, required: bool = False) 
 
 
 def _path(pattern: str, text: str) -> Described:
-    schema = {"type": "string", "minLength": 1, "maxLength": 1024, "pattern": pattern}
+    schema = {"type": "string", "minLength": 1, "maxLength": 1023, "pattern": pattern}
     return _parameter("path", "path", schema, text, required=True)
 
 
@@ -105,13 +105,11 @@ _DOCUMENT_PATH = _path(_SEGMENT, "The document's path without its first /: one s
 _FOLDER_PATH = _path(_FOLDER, "The folder's path without its first /; empty for everything.")
 
 _READ_CONDITIONS = [
-    _header(
-        "If-None-Match", {"type": "string", "pattern": f"^{_TAG}$"}, "304 where the version has one of these tags."
-    ),
-    _header("If-Match", {"type": "string", "pattern": f"^{_TAG}$"}, "412 where the version has none of these tags."),
+    _header("If-None-Match", _TAG, "304 where the version has one of these tags."),
+    _header("If-Match", _TAG, "412 where the version has none of these tags."),
 ]
 _WRITE_CONDITIONS = [
-    _header("If-Match", {"type": "string", "pattern": f"^{_TAG}$"}, "The ETag of the version that this builds on."),
+    _header("If-Match", _TAG, "The ETag of the version that this builds on."),
     _header("Mergepub-Expected-Version", _NUMBER, "Its number; 0: there must be no document now."),
 ]
 _CREATE = _header("If-None-Match", {"const": "*"}, "There must be no document now.")
@@ -122,13 +120,17 @@ _LABELS = [
 ]
 _MADE_OF = r"^base=(0|[1-9][0-9]{0,14}); theirs=(0|[1-9][0-9]{0,14}); digest=[0-9a-f]{64}$"
 _PROVENANCE = [
-    _header("Mergepub-Merged-From", {"type": "string", "pattern": _MADE_OF}, "What a merged body was made of."),
+    _header(
+        "Mergepub-Merged-From",
+        {"type": "string", "pattern": _MADE_OF, "example": f"base=5; theirs=6; digest={64 * '0'}"},
+        "What a merged body was made of.",
+    ),
     _header("Mergepub-Source", _PLAIN, "The commit that the body comes from."),
     _header("Mergepub-Kind", {"enum": [TEXT, EVENTS]}, "The kind of a document, at its creation."),
 ]
 _KEY = _header(
     "Idempotency-Key",
-    {"type": "string", "pattern": r"^[!#-~]{1,200}$"},
+    {"type": "string", "pattern": r"^[!#-~]{1,200}$", "example": "7d6f2c0e9b1a4f53"},
     "Made once per append; the same key and body answer the first version.",
     required=True,
 )
@@ -136,7 +138,7 @@ _LIMIT = _parameter(
     "limit", "query", {"type": "integer", "minimum": 1, "maximum": MOST, "default": BY_DEFAULT}, "Rows of a page."
 )
 _AFTER_VERSION = _parameter("after", "query", _NUMBER, "Only versions below this number.")
-_AFTER_PATH = _parameter("after", "query", {"type": "string"}, "Only paths above this one.")
+_AFTER_PATH = _parameter("after", "query", {"type": "string", "pattern": r"^[^\u0000]*$"}, "Only paths above this one.")
 _DELETED = _parameter("deleted", "query", {"enum": ["0", "1"]}, "1: deleted documents too.")
 
 _VERSION_HEADERS = {
@@ -180,6 +182,10 @@ def _write(summary: str, answers: Described, *statuses: int, **extra: Any) -> De
 
 
 _BODY = {"required": True, "content": _BYTES}
+_SOME_BODY = {
+    "required": True,
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+}
 _NOT_MODIFIED = _answer("The caller has this version already.", headers={"ETag": "Its tag."})
 _DONE = {
     "200": _answer("Unchanged, or done before.", _json("Receipt"), _VERSION_HEADERS),
@@ -209,7 +215,7 @@ _OPERATIONS: dict[tuple[str, str], Described] = {
         _DONE,
         *(404, 410, 422, 428),
         parameters=[_DOCUMENT_PATH, _KEY, *_LABELS],
-        requestBody=_BODY,
+        requestBody=_SOME_BODY,
     ),
     ("DELETE", "/{path:path}"): _write(
         "Delete by compare-and-swap; history stays",
