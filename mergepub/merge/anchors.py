@@ -2,8 +2,8 @@
 
 Lines that the other side lacks are dropped before anything else; no common subsequence holds them. A line that stands
 exactly once on either side says more about where text went than any count of equal lines can, so the longest increasing
-run of such lines (Bram Cohen's patience) splits a large problem; what lies between two anchors is solved in the same way,
-and exactly where it is small or holds no anchor.
+run of such lines (Bram Cohen's patience) splits a large problem; what lies between two anchors is solved in the same
+way, and exactly where it is small or holds no anchor.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Two methods with one answer in length. Hunt and Szymanski (1977) walks the pairs of equal lines and is quick where there
 are few of them. Where there are many, a row of the classic table is one big integer and the whole row is computed in
-four operations (Crochemore, Iliopoulos, Pinzon and Reid 2001; Hyyrö 2004); rows are kept at every k-th line alone and
-computed again in blocks on the way back, so memory grows with the square root of the work.
+four operations (Crochemore, Iliopoulos, Pinzon and Reid 2001; Hyyrö 2004). Both keep their state at the top of blocks of
+lines alone and walk each block again on the way back, so memory grows with the square root of the work.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Pair = tuple[int, int]
+    Chain = tuple[int, int, "Chain"] | None
 
-_MASK_BUDGET = 24 << 20  # bytes of cached column masks
-_NODE_LIMIT = 200_000  # pairs that Hunt-Szymanski may walk: about 100 bytes each in the worst case
+_MASK_BUDGET = 32 << 20  # bytes of cached column masks
+_BLOCK = 20_000  # pairs of equal lines in a block of Hunt-Szymanski, whose chains are kept in memory
 
 
 def common_pairs(a: Sequence[bytes], b: Sequence[bytes]) -> list[Pair]:
@@ -29,17 +30,51 @@ def common_pairs(a: Sequence[bytes], b: Sequence[bytes]) -> list[Pair]:
         else:
             places[line] = [j]
     hits = [places.get(line, ()) for line in a]
-    pairs = sum(map(len, hits))
-    if pairs <= _NODE_LIMIT and pairs <= len(a) * (4 + (len(b) >> 10)):
+    # A row of big integers costs as much as about this many pairs.
+    if sum(map(len, hits)) <= len(a) * (4 + len(b) // 4000):
         return sparse_pairs(hits)
     return dense_pairs(a, len(b), places)
 
 
 def sparse_pairs(hits: Sequence[Sequence[int]]) -> list[Pair]:
-    """Hunt-Szymanski: `hits[i]` holds, ascending, the places in b of the line i of a."""
-    ends: list[int] = []  # ends[n]: the smallest place in b at which a common subsequence of n + 1 lines ends
-    chains: list[tuple[int, int, object]] = []  # the subsequence itself, as linked tuples
+    """Hunt-Szymanski: `hits[i]` holds, ascending, the places in b of the line i of a.
+
+    `ends[n]` is the smallest place in b at which a common subsequence of n + 1 lines ends. It is kept at the top of
+    every block; on the way back a block is walked again, this time with the subsequences themselves.
+    """
+    ends: list[int] = []
+    tops, kept = [0], [ends.copy()]
+    pairs = 0
     for i, places in enumerate(hits):
+        if pairs > _BLOCK:
+            tops.append(i)
+            kept.append(ends.copy())
+            pairs = 0
+        pairs += len(places)
+        for j in reversed(places):
+            if not ends or j > ends[-1]:
+                ends.append(j)
+            else:
+                ends[bisect_left(ends, j)] = j
+    found: list[Pair] = []
+    length = len(ends)
+    end = len(hits)
+    for top, ends in zip(reversed(tops), reversed(kept), strict=True):
+        length = _chain(hits, (top, end), ends, length, found)
+        end = top
+    found.reverse()
+    return found
+
+
+def _chain(
+    hits: Sequence[Sequence[int]], block: tuple[int, int], ends: list[int], length: int, found: list[Pair]
+) -> int:
+    """Add to `found` the pairs, within the block, of a subsequence of `length` lines; return how many stand above."""
+    chains: list[Chain] = [None] * len(ends)  # the part of each subsequence within the block, as linked tuples
+    for i in range(*block):
+        places = hits[i]
+        if found and places and places[-1] >= found[-1][1]:  # lines of b from there on are matched below the block
+            places = places[: bisect_left(places, found[-1][1])]
         for j in reversed(places):
             n = bisect_left(ends, j)
             if n == len(ends):
@@ -48,13 +83,12 @@ def sparse_pairs(hits: Sequence[Sequence[int]]) -> list[Pair]:
             elif ends[n] != j:
                 ends[n] = j
                 chains[n] = (i, j, chains[n - 1] if n else None)
-    pairs: list[Pair] = []
-    chain: object = chains[-1] if chains else None
-    while isinstance(chain, tuple):
+    chain = chains[length - 1] if length else None
+    while chain:
         i, j, chain = chain
-        pairs.append((i, j))
-    pairs.reverse()
-    return pairs
+        found.append((i, j))
+        length -= 1
+    return length
 
 
 class _Masks:

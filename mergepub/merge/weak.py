@@ -40,7 +40,7 @@ def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     if not any(gaps):
         return hunks
     near = zip(hunks, [0, *gaps], [*gaps, 0], strict=True)
-    sizes = [max(a.count(b"\n", h[0], h[1]), b.count(b"\n", h[2], h[3])) if g or k else 0 for h, g, k in near]
+    sizes = [_changed(a, b, hunk) if gap_above or gap_below else 0 for hunk, gap_above, gap_below in near]
     above = _outweighing(sizes, gaps)
     below = _outweighing(sizes[::-1], gaps[::-1])[::-1]
     joined = [hunks[0]]
@@ -50,6 +50,12 @@ def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
             hunk = (joined[-1][0], hunk[1], joined.pop()[2], hunk[3])
         joined.append(hunk)
     return joined
+
+
+def _changed(a: bytes, b: bytes, hunk: Hunk) -> int:
+    """The lines that a hunk replaces or puts in their place, whichever are more; a pure hunk rewrites nothing."""
+    a0, a1, b0, b1 = hunk
+    return max(a.count(b"\n", a0, a1), b.count(b"\n", b0, b1)) if a0 < a1 and b0 < b1 else 0
 
 
 def _outweighing(sizes: Sequence[int], gaps: Sequence[int]) -> list[int]:
