@@ -18,6 +18,7 @@ from mergepub.errors import (
     UnavailableError,
     UnknownOutcomeError,
     UnresolvedMarkersError,
+    VersionConflictError,
 )
 from mergepub.outcomes import (
     Candidate,
@@ -405,8 +406,6 @@ def test_a_recreated_document_is_noticed_by_its_incarnation_where_the_store_cann
 
     class Vague(Around):
         def publish(self, path, body, expected, **kw):
-            from mergepub.errors import VersionConflictError
-
             raise VersionConflictError("412", expected=expected.number, current=None)
 
     assert publish(Vague(moved), PATH, OURS, expected, on_conflict=policy) == Refused(expected, 8, "recreated")
@@ -415,8 +414,6 @@ def test_a_recreated_document_is_noticed_by_its_incarnation_where_the_store_cann
 def test_a_conflict_that_does_not_name_the_head_is_looked_up(moved):
     class Vague(Around):
         def publish(self, path, body, expected, **kw):
-            from mergepub.errors import VersionConflictError
-
             raise VersionConflictError("412", expected=expected.number, current=None)
 
     assert publish(Vague(moved), PATH, OURS, 5) == Mismatch(5, 6)
@@ -636,6 +633,21 @@ def test_base_and_head_are_fetched_for_the_guard_only_when_there_is_a_block(move
 def other_writer(store):
     now = store.fetch(PATH)
     store.publish(PATH, now.body + b"more\n", now.version, author="other")
+
+
+@pytest.mark.parametrize("named", [6, None])
+def test_a_store_that_contradicts_itself_is_no_success_either(moved, named):
+    class Confused(Around):
+        def publish(self, path, body, expected, **kw):
+            raise VersionConflictError("412", expected=expected.number, current=named)
+
+        def fetch(self, path, version=None):
+            if version is None:
+                raise NotFoundError("404")
+            return self._store.fetch(path, version)
+
+    with pytest.raises(NotFoundError):
+        publish(Confused(moved), PATH, OURS, 5, on_conflict="merge")
 
 
 def test_a_publish_whose_answer_is_lost_is_published_once(store):
