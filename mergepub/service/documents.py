@@ -199,17 +199,16 @@ def _version(store: Store, path: str, expected: Expected) -> Version:
     if expected.incarnation is None and not expected.foreign:
         return Version(expected.number)
     head = next(store.versions(path, limit=1))
+    if head.incarnation == expected.incarnation:
+        return Version(expected.number)
     if head.deleted:
-        raise DocumentDeletedError(
-            f"{path} was deleted at version {head.version}", expected=expected.number, current=head.version
-        )
+        detail = f"{path} was deleted at version {head.version}"
+        raise DocumentDeletedError(detail, expected=expected.number, current=head.version)
     if expected.foreign:
         detail = f"{path} is at version {head.version}, which If-Match does not name"
         raise VersionConflictError(detail, expected=None, current=head.version)
-    if head.incarnation != expected.incarnation:
-        detail = f"{path} was deleted and created again since; it is at version {head.version} now"
-        raise RecreatedError(detail, expected=expected.number, current=head.version)
-    return Version(expected.number)
+    detail = f"{path} was deleted and created again since; it is at version {head.version} now"
+    raise RecreatedError(detail, expected=expected.number, current=head.version)
 
 
 # Answers
