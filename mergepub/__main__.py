@@ -33,7 +33,14 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 def main() -> int:
     """Run the command that ``sys.argv`` holds and return its exit status."""
-    arguments = sys.argv[1:]
+    try:
+        return _run(sys.argv[1:])
+    except KeyboardInterrupt:  # while something was being imported
+        os.write(2, b"mergepub: interrupted\n")
+        return 130
+
+
+def _run(arguments: list[str]) -> int:
     status = _fast(arguments)
     if status is None:
         from mergepub.cli.app import run

@@ -24,7 +24,8 @@ def merge_guarded(files: Sequence[str], given: Mapping[str, Any], labels: Sequen
     """``merge_files`` with every error turned into one line and 255, an interrupt into 130."""
     try:
         return merge_files(files, given, labels)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        complain(interrupt)
         return INTERRUPTED
     except Exception as error:  # a merge driver must never read a crash as conflicts
         complain(error)

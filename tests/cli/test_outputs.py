@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mergepub.cli import streams
 from mergepub.errors import OutputError
-from tests.cli.conftest import SCRIPT, present
+from tests.cli.conftest import SCRIPT, Result, present
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Runner
@@ -236,9 +236,16 @@ def test_an_interrupted_merge_is_130(scratch: Path):
     process = subprocess.Popen([SCRIPT, "merge", "a", "slow", "a"], stderr=subprocess.PIPE)
     wait_until_it_reads(process.pid)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    assert process.communicate(timeout=30)[1] == b"mergepub: interrupted\n"
     assert process.returncode == 130
     assert present() == ["a", "slow"]
+
+
+def test_an_interrupt_while_a_command_is_being_loaded_is_130(mergepub: Runner, monkeypatch):
+    import mergepub.__main__ as entry
+
+    monkeypatch.setattr(entry, "_fast", failing(KeyboardInterrupt()))
+    assert mergepub("list") == Result(130, b"", "mergepub: interrupted\n")
 
 
 def wait_until_it_reads(pid: int) -> None:
