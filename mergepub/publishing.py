@@ -427,8 +427,11 @@ def _refuse_unresolved(task: _Task) -> None:
         return
     blocks = conflict_blocks(task.body)
     known = [_as_lines(other) for other in _known_bodies(task)] if blocks else []
+    # Looking for each block as a run of lines is enough; the set only saves the search where there are thousands.
+    there = {_as_lines(block.text) for other in known for block in conflict_blocks(other)}
     for block in blocks:
-        if not any(_as_lines(block.text) in other for other in known):
+        text = _as_lines(block.text)
+        if text not in there and not any(text in other for other in known):
             raise UnresolvedMarkersError(
                 f"line {block.line} of the body starts a conflict block that is not resolved; nothing was published",
                 line=block.line,
