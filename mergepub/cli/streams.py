@@ -13,7 +13,8 @@ from mergepub.errors import InputError, MergepubError, OutputError
 
 TYPE_CHECKING = False  # what typing calls by this name, without importing typing
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     Piece = bytes | memoryview
 
@@ -50,10 +51,20 @@ def read_stdin(limit: int) -> bytes:
 
 def _read_at_most(fd: int, count: int) -> bytes:
     chunks: list[bytes] = []
-    while count > 0 and (chunk := os.read(fd, min(count, 1 << 20))):
+    while count > 0 and (chunk := _read_some(fd, count)):
         chunks.append(chunk)
         count -= len(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _read_some(fd: int, count: int) -> bytes:
+    while True:
+        try:
+            return os.read(fd, min(count, 1 << 20))
+        except BlockingIOError:  # somebody made it non-blocking
+            import select
+
+            select.select([fd], [], [])
 
 
 def write_stdout(*pieces: Piece) -> None:
@@ -83,7 +94,7 @@ def write_all(fd: int, *pieces: Piece) -> None:
     """Write all of ``pieces`` to ``fd``, one after the other, however little each call takes; large ones uncopied."""
     for start in range(0, len(pieces), AT_ONCE):
         some = pieces[start : start + AT_ONCE]
-        written = os.writev(fd, some)
+        written = _patiently(os.writev, fd, some)
         if written < sum(map(len, some)):
             _write_rest(fd, some, written)
 
@@ -93,7 +104,18 @@ def _write_rest(fd: int, pieces: Sequence[Piece], written: int) -> None:
         rest = memoryview(piece)[written:]
         written = max(0, written - len(piece))
         while rest:
-            rest = rest[os.write(fd, rest) :]
+            rest = rest[_patiently(os.write, fd, rest) :]
+
+
+def _patiently(write: Callable[[int, Any], int], fd: int, what: Any) -> int:
+    """One write; to a descriptor that somebody made non-blocking, as soon as it takes something."""
+    while True:
+        try:
+            return write(fd, what)
+        except BlockingIOError:
+            import select
+
+            select.select([], [fd], [])
 
 
 def check_output(name: str) -> None:

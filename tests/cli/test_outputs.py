@@ -212,6 +212,26 @@ def test_short_writes_lose_nothing(scratch: Path, monkeypatch):
         assert Path("out").read_bytes() == b"".join(pieces)
 
 
+def test_descriptors_that_others_made_non_blocking_lose_nothing(process: Runner):
+    """Some parents share their terminal or pipes that way; what does not fit at once is written later."""
+    body = b"line of a long body\n" * 50_000
+    (give_read, give), (take, take_write) = os.pipe(), os.pipe()
+    for fd in (give_read, take_write):
+        os.set_blocking(fd, False)
+    writer = subprocess.Popen([SCRIPT, "publish", "/a", "--expected-version", "0"], stdin=give_read)
+    os.close(give_read)
+    time.sleep(0.3)
+    with os.fdopen(give, "wb") as pipe:
+        pipe.write(body)
+    assert writer.wait(30) == 0
+    reader = subprocess.Popen([SCRIPT, "fetch", "/a", "--body-only"], stdout=take_write)
+    os.close(take_write)
+    time.sleep(0.3)
+    with os.fdopen(take, "rb") as pipe:
+        assert pipe.read() == body
+    assert reader.wait(30) == 0
+
+
 # ── interrupts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
