@@ -7,6 +7,7 @@ logic, and must come out alike; SQLite crashes now and then, between writes and 
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -105,15 +106,17 @@ class Histories(RuleBasedStateMachine):
     def crash_between_writes(self) -> None:
         self.crash(self.copied())
 
-    @rule(path=PATHS, body=BODIES, statement=st.integers(1, 9))
-    def crash_inside_a_write(self, path: str, body: bytes, statement: int) -> None:
-        """Before the given statement of a write the process is gone: the write never happened."""
+    @rule(path=PATHS, body=BODIES, statement=st.integers(1, 9), crash=st.booleans())
+    def crash_or_fail_inside_a_write(self, path: str, body: bytes, statement: int, crash: bool) -> None:
+        """Before the given statement of a write the process is gone, or the disk fails: the write never happened."""
         left = statement
         run = Transaction.run
 
         def counted(tx: Transaction, text: str, *values: object) -> int:
             nonlocal left
             left -= 1
+            if left == 0 and not crash:
+                raise sqlite3.OperationalError("disk I/O error")
             if left == 0:
                 raise Crash(self.copied())
             return run(tx, text, *values)
@@ -122,8 +125,8 @@ class Histories(RuleBasedStateMachine):
             patch.setattr(Transaction, "run", counted)
             try:
                 self.sqlite.publish(path, body, Version(self.head(path)))
-            except Crash as crash:
-                self.crash(crash.args[0])
+            except Crash as killed:
+                self.crash(killed.args[0])
             except MergepubError:
                 pass
             else:

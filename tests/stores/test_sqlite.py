@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -353,6 +354,44 @@ def test_writers_wait_on_while_somebody_else_holds_the_turnstile(file: Path, sto
     os.close(directory)
 
 
+def test_a_waiting_writer_holds_the_turnstile_and_leaves_nothing_behind(file: Path) -> None:
+    """So whoever has just written must queue behind it; SQLite alone would let them in first again and again."""
+    import fcntl
+
+    store = SqliteStore(file)
+    store.publish(DOC, b"1", ABSENT)
+    holder = sqlite3.connect(file)
+    holder.execute("BEGIN IMMEDIATE")
+    waiting = threading.Thread(target=lambda: store.publish(DOC, b"2", at(1)))
+    waiting.start()
+    directory = os.open(file.parent, os.O_RDONLY)
+    for _ in range(1000):
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            break
+        fcntl.flock(directory, fcntl.LOCK_UN)
+        time.sleep(0.002)
+    else:
+        raise AssertionError("nobody held the turnstile")
+    holder.rollback()
+    holder.close()
+    waiting.join()
+    fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(directory)
+    assert store.fetch(DOC).body == b"2"
+    store.close()
+    assert os.listdir(file.parent) == [file.name]  # noqa: PTH208 - the plain names are what is asserted
+
+
+def test_every_connection_has_the_log_full_synchronisation_and_foreign_keys(store: SqliteStore) -> None:
+    """Kill -9 cannot tell whether a power cut would be survived."""
+    store.publish(DOC, b"1", ABSENT)
+    store.fetch(DOC)
+    for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("user_version", SCHEMA)):
+        assert store._idle[0].execute(f"PRAGMA {pragma}").fetchone() == (value,)
+
+
 def in_child(work: Callable[[], object]) -> str:
     """Run ``work`` in a forked child; the class of the error it raised and its message, or "done"."""
     reading, writing = os.pipe()
@@ -478,7 +517,14 @@ def test_a_store_cannot_be_made_in_a_read_only_directory(tmp_path: Path) -> None
 
 def test_a_child_process_uses_connections_of_its_own(store: SqliteStore) -> None:
     store.publish(DOC, b"1", ABSENT)
-    assert in_child(lambda: store.publish(DOC, b"2", at(1))) == "done"
+    store.fetch(DOC)
+    inherited = store._idle[0]
+
+    def work() -> None:
+        store.publish(DOC, b"2", at(1))
+        assert inherited not in store._idle
+
+    assert in_child(work) == "done"
     assert store.publish(DOC, b"3", at(2)).version.number == 3
     assert list(store.verify()) == []
 
@@ -488,10 +534,12 @@ def test_a_store_killed_at_any_moment_of_its_creation_is_whole_or_not_there(tmp_
         file = tmp_path / f"{i}.sqlite"
         child = os.fork()
         if child == 0:
-            signal.setitimer(signal.ITIMER_REAL, 0.0005 * (i + 1))
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process at once
-            SqliteStore(file).publish(DOC, b"1", ABSENT)
-            os._exit(0)
+            try:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process at once
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 * (i + 1))
+                SqliteStore(file).publish(DOC, b"1", ABSENT)
+            finally:
+                os._exit(0)  # never back into the test run
         os.waitpid(child, 0)
         store = SqliteStore(file)
         error = refused(lambda store=store: store.fetch(DOC))
