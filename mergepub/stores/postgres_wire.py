@@ -81,7 +81,7 @@ def settings_of(url: str) -> Settings:
     shown = _joined(_without_password(address), [pair for pair in pairs if pair[0] not in _SECRETS])
     return Settings(
         shown,
-        _conninfo(_joined(address, [pair for pair in pairs if pair[0] not in _OPTIONS]), shown),
+        _conninfo(address, [pair for pair in pairs if pair[0] not in _OPTIONS]),
         _schema_name(ours["schema"]),
         _number("statement_timeout", ours["statement_timeout"], least=0.001),
         _number("lock_timeout", ours["lock_timeout"], least=0.001),
@@ -105,13 +105,19 @@ def _without_password(address: str) -> str:
     return f"{scheme}://{user_info.partition(':')[0]}{at}{host}"
 
 
-def _conninfo(url: str, shown: str) -> dict[str, Any]:
+def _conninfo(address: str, pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    # libpq quotes in its messages what it cannot read; so it is asked about the harmless part first.
+    harmless = _joined(_without_password(address), [pair for pair in pairs if pair[0] not in _SECRETS])
     try:
-        return _NETWORK | conninfo_to_dict(url) | {"client_encoding": "UTF8"}
+        conninfo_to_dict(harmless)
     except psycopg.Error as error:
-        # libpq may quote the whole URL in its message, password and all.
-        reason = str(error).replace(url, shown).strip()
-        raise InputError(f"{shown} is no PostgreSQL URL: {reason}") from None
+        raise InputError(f"{harmless} is no PostgreSQL URL: {_reason(error)}") from None
+    try:
+        return _NETWORK | conninfo_to_dict(_joined(address, pairs)) | {"client_encoding": "UTF8"}
+    except psycopg.Error:
+        raise InputError(
+            f"the password in the URL of {harmless} cannot be read", hint="write % as %25, / as %2F, @ as %40 in it"
+        ) from None
 
 
 def _schema_name(name: str) -> str:
