@@ -115,6 +115,10 @@ def diff3(
     how.ending = converted_ending(base, ours, theirs)
     texts = (base, ours, theirs) if how.ending is None else (plain(base), plain(ours), plain(theirs))
     found = _find_regions(texts, touching=adjacent == "conflict", engine=engine)
+    if granularity == "word":
+        from mergepub.merge.words import settled_by_words  # noqa: PLC0415 - opt-in, kept out of the start-up
+
+        found = settled_by_words(found, *texts)
     if style != "diff3":
         found = trimmed(found, texts[1], texts[2])
     if how.ending is not None:

@@ -1,0 +1,161 @@
+r"""Word by word inside a conflict: edits of different words merge where an unchanged word stands between them.
+
+Words are what stands between white space, on raw bytes, so that the letters of every language stay whole. White space
+inside a line and at its end is no text: where it changed, it gives way. A line break with the white space that begins
+the next line is a token like any word, so that a change of indentation or of the number of lines is an edit like any
+other. The token lists are compared by the same diff and the same walk as lines are, a token taking the place of a line;
+hunks that merely touch conflict, and one conflict among the words leaves the whole conflict as it was.
+"""
+
+from __future__ import annotations
+
+from mergepub.merge.myers import edit_script
+from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, WORDS, Region, regions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_TOP, _BREAK, _BOTTOM = b"\0^", b"\0", b"\0$"
+"""Keys: the start of a text, a line break, the end of a text. No word holds a NUL byte, no indentation a ^ or $."""
+
+_NO_WORD = bytes(byte for byte in range(128) if not chr(byte).isalnum())
+
+
+def settled_by_words(found: Sequence[Region], base: bytes, ours: bytes, theirs: bytes) -> list[Region]:
+    """The regions, with every conflict that can be settled word by word turned into a WORDS region."""
+    return [_settled(region, base, ours, theirs) if region.kind == CONFLICT else region for region in found]
+
+
+def _settled(region: Region, base: bytes, ours: bytes, theirs: bytes) -> Region:
+    text = merge_words(base[slice(*region.base)], ours[slice(*region.ours)], theirs[slice(*region.theirs)])
+    return region if text is None else Region(WORDS, region.base, region.ours, region.theirs, text)
+
+
+def merge_words(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """The text in which both sides' edits stand; None where they cannot both."""
+    b, o, t = Tokens(base), Tokens(ours), Tokens(theirs)
+    scripts = (edit_script(b.keys, side.keys, weak_rule=False) for side in (o, t))
+    found = regions(b.keys, o.keys, t.keys, *scripts, touching=True)
+    if any(region.kind == CONFLICT for region in found) or not words_between(found, b.keys):
+        return None
+    return b"".join(_written(found, b, o, t))
+
+
+def words_between(found: Sequence[Region], keys: bytes) -> bool:
+    """Whether an unchanged word stands between each two changes of different sides; punctuation alone is no word."""
+    last = None
+    for region in found:
+        if region.kind == UNCHANGED:
+            if keys[slice(*region.base)].translate(None, _NO_WORD):
+                last = None
+        elif last not in (None, region.kind):
+            return False
+        else:
+            last = region.kind
+    return True
+
+
+class Tokens:
+    """A text as tokens, each with the white space before it.
+
+    Attributes: ``text`` as given; ``keys`` what its tokens are compared by, one token a line. Where in the text a token
+    stands is worked out only where a change begins or ends.
+    """
+
+    __slots__ = ("_line", "_lines", "keys", "text")
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self._line = 0
+        self._lines: list[tuple[int, int, int, int]] = []
+        keys: list[bytes] = []
+        key, key_at, line_at, end = _TOP, 0, 0, 0
+        for line in text.split(b"\n"):
+            core = line.lstrip()
+            indent = len(line) - len(core) if core else 0
+            start = key + line[:indent] + b"\n"
+            words = _one_a_line(core)
+            self._lines.append((key_at, end, key_at + len(start), line_at + indent))
+            keys += (start, words)
+            key, key_at = _BREAK, key_at + len(start) + len(words)
+            end = line_at + len(line.rstrip())
+            line_at += len(line) + 1
+        self._lines.append((key_at, end, key_at + len(_BOTTOM) + 1, len(text)))
+        self.keys = b"".join(keys) + _BOTTOM + b"\n"
+
+    def part(self, span: tuple[int, int]) -> bytes:
+        """The text of a range of the keys; ranges are asked for in order."""
+        return self.text[self._offset(span[0]) : self._offset(span[1])]
+
+    def _offset(self, key_at: int) -> int:
+        """Where the token before a place of the keys ends in the text."""
+        while self._line + 1 < len(self._lines) and self._lines[self._line + 1][0] <= key_at:
+            self._line += 1
+        line_key, end, words_key, words = self._lines[self._line]
+        if key_at == line_key:
+            return end
+        if key_at == words_key:
+            return words
+        before = self.keys[words_key : key_at - 1]
+        if self.text.startswith(before.replace(b"\n", b" "), words):  # one blank between words, as nearly everywhere
+            return words + len(before)
+        for word in before.split():
+            words = self.text.index(word, words) + len(word)
+        return words
+
+
+def _one_a_line(core: bytes) -> bytes:
+    """The words of a line that begins with one, each on a line of its own; nothing for a blank line."""
+    return b"\n".join([*core.split(), b""])
+
+
+def _written(found: Sequence[Region], base: Tokens, ours: Tokens, theirs: Tokens) -> Iterator[bytes]:
+    for region in found:
+        our_part, their_part = ours.part(region.ours), theirs.part(region.theirs)
+        if region.kind == OURS or our_part == their_part:
+            yield our_part
+        elif region.kind == THEIRS:
+            yield their_part
+        else:  # both sides have these words, with other white space
+            old = base.part(region.base) if region.kind == UNCHANGED else None
+            yield _respaced(ours.keys[slice(*region.ours)], old, our_part, their_part)
+
+
+def _respaced(keys: bytes, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
+    """The words of the keys, with the white space of the side that changed it."""
+    tokens = [b"" if key == _BOTTOM else _text_of(key) for key in keys.split(b"\n")[:-1]]
+    our_spaces, their_spaces = _spaces(ours, tokens), _spaces(theirs, tokens)
+    if base is None:
+        spaces = map(_least, our_spaces, their_spaces)
+    else:
+        spaces = map(_space, _spaces(base, tokens), our_spaces, their_spaces)
+    return b"".join([part for pair in zip(spaces, tokens, strict=True) for part in pair])
+
+
+def _text_of(key: bytes) -> bytes:
+    if key.startswith(_TOP):
+        return key[len(_TOP) :]
+    return key.replace(_BREAK, b"\n")
+
+
+def _spaces(part: bytes, tokens: list[bytes]) -> list[bytes]:
+    """The white space before each token of a part of a text; that before the end of the text is all that is left."""
+    spaces, at = [], 0
+    for number, token in enumerate(tokens, 1):
+        start = part.index(token, at) if token or number < len(tokens) else len(part)
+        spaces.append(part[at:start])
+        at = start + len(token)
+    return spaces
+
+
+def _space(base: bytes, ours: bytes, theirs: bytes) -> bytes:
+    """The white space of the side that changed it."""
+    if base in (ours, theirs):
+        return theirs if ours == base else ours
+    return _least(ours, theirs)
+
+
+def _least(ours: bytes, theirs: bytes) -> bytes:
+    """One of two changes of white space, the same one whichever side it comes from."""
+    return min(ours, theirs, key=lambda space: (len(space), space))
