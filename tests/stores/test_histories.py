@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from mergepub.documents import MergedFrom, Receipt, Version, digest_of
 from mergepub.errors import MergepubError, NotFoundError
 from mergepub.stores.contract import Store
 from mergepub.stores.memory import MemoryStore
-from mergepub.stores.sql import Transaction
+from mergepub.stores.sql import Cursor, Transaction
 from mergepub.stores.sqlite import SqliteStore
 
 PATHS = st.sampled_from(["/a", "/a/b"])
@@ -110,19 +110,19 @@ class Histories(RuleBasedStateMachine):
     def crash_or_fail_inside_a_write(self, path: str, body: bytes, statement: int, crash: bool) -> None:
         """Before the given statement of a write the process is gone, or the disk fails: the write never happened."""
         left = statement
-        run = Transaction.run
+        execute = Transaction._execute
 
-        def counted(tx: Transaction, text: str, *values: object) -> int:
+        def counted(tx: Transaction, text: str, values: Sequence[object]) -> Cursor:
             nonlocal left
-            left -= 1
+            left -= text.startswith(("INSERT", "UPDATE"))
             if left == 0 and not crash:
                 raise sqlite3.OperationalError("disk I/O error")
             if left == 0:
                 raise Crash(self.copied())
-            return run(tx, text, *values)
+            return execute(tx, text, values)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Transaction, "run", counted)
+            patch.setattr(Transaction, "_execute", counted)
             try:
                 self.sqlite.publish(path, body, Version(self.head(path)))
             except Crash as killed:
