@@ -8,6 +8,7 @@ tests (the wheel's own manager takes a killed child for a live server), on a Uni
 from __future__ import annotations
 
 import atexit
+import ctypes  # before the user changes: the new process may not read our files any more
 import itertools
 import os
 import pwd
@@ -172,8 +173,6 @@ def _works_in(process: Any, data: Path) -> bool:
 
 def _end_with_the_tests() -> None:
     """In the new process: be stopped by the kernel when the tests end without doing so themselves."""
-    import ctypes
-
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
 
 

@@ -1,10 +1,11 @@
-"""The HTTP store against the conformance suite: through a real service on a real socket, to SQLite behind it."""
+"""The HTTP store against the conformance suite: through a real service on a real socket, to SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from mergepub.documents import ABSENT
@@ -14,6 +15,9 @@ from mergepub.stores.contract import MAX_BODY, Store
 from mergepub.stores.http import HttpStore
 from tests.stores.conformance import DOC, Opener, StoreConformance, refused
 from tests.stores.http_service import HttpService
+
+if TYPE_CHECKING:
+    from tests.stores.postgres_server import PostgresServer
 
 ZOE = "Zoë <zoe@example.org>"
 
@@ -28,6 +32,14 @@ def running(file: Path) -> Iterator[HttpService]:
     service = HttpService(str(file)).start()
     yield service
     service.remove()
+
+
+@pytest.fixture(scope="module")
+def on_postgres(postgres_server: PostgresServer) -> Iterator[tuple[HttpService, str]]:
+    with postgres_server.database() as name:
+        service = HttpService(postgres_server.url(name)).start()
+        yield service, name
+        service.remove()
 
 
 class OverHttp(StoreConformance):
@@ -67,6 +79,27 @@ class TestHttpToSqlite(OverHttp):
         assert behind.fetch(DOC).body == store.fetch(DOC).body
         assert list(behind.verify()) == []
         behind.close()
+
+
+class TestHttpToPostgres(OverHttp):
+    """``http://`` to a service on PostgreSQL."""
+
+    @pytest.fixture
+    def service(self, on_postgres: tuple[HttpService, str], postgres_server: PostgresServer) -> Iterator[HttpService]:
+        service, database = on_postgres
+        yield service
+        empty_postgres(postgres_server, database)
+
+
+def empty_postgres(server: PostgresServer, database: str) -> None:
+    """Delete all rows of all documents under the running service."""
+    found = server.execute(
+        "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables"
+        " WHERE schemaname = 'mergepub' AND tablename <> 'mergepub_schema'",
+        database,
+    )
+    if found[0][0]:
+        server.execute(f"TRUNCATE {found[0][0]}", database)
 
 
 def empty_sqlite(file: Path) -> None:
