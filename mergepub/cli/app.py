@@ -13,12 +13,13 @@ from mergepub import status
 from mergepub.cli.answers import write_json
 from mergepub.cli.mergefile import ERROR as MERGE_ERROR
 from mergepub.cli.options import Call, HelpInBytes
-from mergepub.cli.streams import INTERRUPTED, complain, write_stdout
+from mergepub.cli.streams import INTERRUPTED, complain, printable, write_stdout
 from mergepub.errors import InputError, OutputError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "delete"),
-    "The store and the tool": ("verify", "completion"),
+    "The service": ("serve", "token"),
+    "The store and the tool": ("store", "verify", "completion"),
 }
 MODULES = {"versions": "history", "list": "history"}
 VERBS = tuple(verb for verbs in SECTIONS.values() for verb in verbs)
@@ -125,7 +126,7 @@ def _fail(error: BaseException, call: Call, arguments: list[str]) -> int:
     complain(error)
     if call.json or "--json" in arguments:
         answer = status.error_json(error)
-        answer["error"]["code"] = code
+        answer["error"] |= {"code": code, "message": printable(answer["error"]["message"])}
         try:
             write_json(answer)
         except OutputError as unwritable:
