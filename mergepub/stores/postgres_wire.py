@@ -2,6 +2,7 @@
 
 Nothing here knows documents or statements about them. A connection is made in the thread that needs one, so that a
 wrong password or a missing database is told at once and with its reason, and a command that runs once starts no thread.
+A connection is a session with settings of its own: a pooler in between must keep sessions apart, not transactions.
 """
 
 from __future__ import annotations
@@ -297,6 +298,7 @@ _MEANINGS: list[tuple[tuple[str, ...], type[MergepubError], str]] = [
     (("57014",), UnavailableError, "the database took longer than the statement time-out; try again"),
     (("42704",), NotFoundError, "there is no such role"),
     (("25006",), UnavailableError, "the database takes no writes now; is it a standby?"),
+    (("23",), InvalidStoreError, "the store contradicts itself: see mergepub verify"),
     (("28", "42501"), DeniedError, "the database does not allow this"),
     (("3F000", "42P01", "42703"), InvalidStoreError, "this is no mergepub store, or not any more"),
     (("22021", "22P05"), RejectedError, "the database's encoding cannot hold a character of this; it must be UTF8"),

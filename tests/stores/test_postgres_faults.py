@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from mergepub.documents import ABSENT, Version, digest_of
-from mergepub.errors import ContentionError, DeniedError, MergepubError, UnavailableError, UnknownOutcomeError
+from mergepub.errors import (
+    ContentionError,
+    DeniedError,
+    InvalidStoreError,
+    MergepubError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from mergepub.stores.postgres import ATTEMPTS, PostgresStore
 from tests.stores.conformance import acknowledged, started
 
@@ -103,6 +112,11 @@ def test_a_statement_that_takes_too_long_is_unavailable(store: PostgresStore) ->
         impatient.publish(DOC, b"2", Version(1))
 
 
+def test_a_store_that_contradicts_itself_is_no_store_and_names_verify(store: PostgresStore) -> None:
+    with pytest.raises(InvalidStoreError, match="mergepub verify"):
+        store._write("/x", lambda tx: tx.run("INSERT INTO heads VALUES ('/x', 9, 'none', 9, NULL)"))
+
+
 @pytest.mark.parametrize("state", ["40001", "40P01", "23505"])
 def test_what_another_writer_undid_is_begun_anew_and_in_the_end_is_contention(store: PostgresStore, state: str) -> None:
     begun: list[Transaction] = []
@@ -166,6 +180,15 @@ def test_a_refused_log_in_is_denied_at_once_and_its_password_is_not_told(own_pos
     store = PostgresStore(with_password.format("right"))
     store.publish(DOC, b"1", ABSENT)
     store.close()
+
+
+def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / ".s.PGSQL.5432"))
+        silent.listen()
+        store = PostgresStore(f"postgresql:///x?host={tmp_path}&connect_timeout=1")
+        with pytest.raises(UnavailableError, match="timeout"):
+            store.fetch(DOC)
 
 
 def test_a_database_that_does_not_exist_is_unavailable_and_named(postgres_server: PostgresServer) -> None:
