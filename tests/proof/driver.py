@@ -44,7 +44,10 @@ _HABITS = {"fetch": 25, "publish": 32, "append": 22, "stale": 6, "old": 5, "agai
 
 @dataclass
 class Client:
-    """One writer. ``record`` gets every attempt twice: begun, then ended."""
+    """One writer. ``record`` gets every attempt twice: begun, then ended.
+
+    ``patient`` are handles that repeat by themselves what was not answered; only what may be repeated goes there.
+    """
 
     name: str
     stores: Sequence[Store]
@@ -53,6 +56,7 @@ class Client:
     paths: Sequence[str] = PATHS
     pause: float = 0.05
     insist: int = 40
+    patient: Sequence[Store] = ()
     heads: dict[str, int] = field(default_factory=dict)  # as last seen; 0 is absent
     alive: dict[str, list[int]] = field(default_factory=dict)  # versions that were read or made, and can be read again
     asked: list[Attempt] = field(default_factory=list)
@@ -99,7 +103,8 @@ class Client:
     def _insist(self, plan: Attempt) -> None:
         """Make the call; repeat it while nobody knows whether it happened."""
         for _ in range(self.insist):
-            answered = attempt_once(self._random.choice(self.stores), plan, self.record)
+            handles = [*self.stores, *(self.patient if is_repeatable(plan) else ())]
+            answered = attempt_once(self._random.choice(handles), plan, self.record)
             self._learn(answered)
             if answered.result not in (a.UNKNOWN, a.NOT_DONE):
                 break
@@ -223,8 +228,12 @@ def history_of(store: Store, path: str) -> list[Made]:
 
 def main(record: str, seconds: str, seed: str, *urls: str) -> None:
     from mergepub.stores import open_store
+    from mergepub.stores.http import HttpStore
+    from mergepub.stores.wrappers import RetryPolicy
 
-    client = Client(f"c{seed}", [open_store(url) for url in urls], int(seed), RecordFile(record))
+    once = [HttpStore(url, policy=RetryPolicy(attempts=1)) for url in urls]
+    patient = [open_store(url) for url in urls]
+    client = Client(f"c{seed}", once, int(seed), RecordFile(record), patient=patient)
     client.run(until=time.monotonic() + float(seconds))
 
 
