@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
@@ -250,10 +250,11 @@ class _Write:
     merged_from: MergedFrom | None = None
     source: str | None = None
     kind: str = TEXT
+    digest: str | None = field(init=False)
 
-    @property
-    def digest(self) -> str | None:
-        return None if self.body is None else digest_of(self.body)
+    def __post_init__(self) -> None:
+        # Once, and before any lock is taken.
+        object.__setattr__(self, "digest", None if self.body is None else digest_of(self.body))
 
 
 class SqlStore(ABC):
@@ -435,8 +436,8 @@ def seal_of(previous: str, *, path: str, number: int, link: str) -> str:
 def _chained(*fields: str) -> str:
     # Netstrings, so that no two lists of fields are the same bytes.
     chain = sha256()
-    for field in fields:
-        data = field.encode("utf-8")
+    for text in fields:
+        data = text.encode("utf-8")
         chain.update(b"%d:%s," % (len(data), data))
     return chain.hexdigest()
 

@@ -33,6 +33,8 @@ from mergepub.stores.sql import SCHEMA, Dialect, SqlStore, Transaction
 
 T = TypeVar("T")
 
+_inherited: list[sqlite3.Connection] = []  # kept so that nothing ever closes them
+
 APPLICATION_ID = 0x4D507562  # "MPub"
 BUSY_TIMEOUT = 5.0
 
@@ -123,14 +125,18 @@ class SqliteStore(SqlStore):
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         connection = self._taken() or self._opened()
+        sound = True
         try:
             yield connection
+        except BaseException as error:
+            sound = isinstance(error, MergepubError)  # a refusal; after anything else a new one is safer
+            raise
         finally:
-            if connection.in_transaction:
-                connection.close()
-            else:
+            if sound and not connection.in_transaction:
                 with self._lock:
                     self._idle.append(connection)
+            else:
+                connection.close()
 
     def _taken(self) -> sqlite3.Connection | None:
         """An idle connection, if it is this process's own and its file is still the one of that name."""
@@ -138,8 +144,18 @@ class SqliteStore(SqlStore):
         owner = (os.getpid(), found.st_dev, found.st_ino)
         with self._lock:
             if self._owner != owner:
-                self._owner, self._idle = owner, []
+                self._retire(self._owner[:1] == owner[:1])
+                self._owner = owner
             return self._idle.pop() if self._idle else None
+
+    def _retire(self, ours: bool) -> None:
+        """Let go of the idle connections; those that a fork inherited are the parent's, and must not be closed here."""
+        idle, self._idle = self._idle, []
+        if not ours:
+            _inherited.extend(idle)
+            return
+        for connection in idle:
+            connection.close()
 
     def _opened(self) -> sqlite3.Connection:
         self._check_ours()
@@ -277,7 +293,7 @@ class SqliteStore(SqlStore):
             raise UnavailableError(f"the store {self._file} cannot be opened: {error.strerror}") from error
 
     def _said(self, error: sqlite3.Error) -> MergepubError:
-        code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_MISUSE) & 0xFF
+        code = _code(error)
         if code in _DAMAGED:
             return InvalidStoreError(
                 f"{self._file} is not a store, or is damaged: {error}",
@@ -286,8 +302,13 @@ class SqliteStore(SqlStore):
         return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}')}")
 
 
+def _code(error: sqlite3.Error) -> int:
+    """The primary result code; errors that Python's module raises itself carry none."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+
+
 def _uri(file: Path) -> str:
-    return "file:" + quote(os.fsencode(file))
+    return "file://" + quote(os.fsencode(file))
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
@@ -300,7 +321,7 @@ def _patiently(attempt: Callable[[], T], deadline: float) -> T:
         try:
             return attempt()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= deadline:
+            if _code(error) not in _BUSY or time.monotonic() >= deadline:
                 raise
         time.sleep(_a_moment())
 
