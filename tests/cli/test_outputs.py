@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,6 +104,13 @@ def test_closed_streams_never_become_the_store(guide: bytes):
     )
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"mergepub: cannot read standard input")
+
+
+def test_the_places_of_closed_streams_are_filled_before_any_file_is_opened():
+    program = "from mergepub.cli.app import _mend_descriptors, os; _mend_descriptors(); "
+    program += "fd = os.open('n', os.O_CREAT | os.O_WRONLY); os.write(fd, str(fd).encode())"
+    subprocess.run(["bash", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, program], check=True)
+    assert int(Path("n").read_text()) > 2
 
 
 # ── -o ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
