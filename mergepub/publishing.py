@@ -65,6 +65,26 @@ class MergeOptions:
 DEFAULT_MERGE = MergeOptions()
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBase:
+    """What the caller's edit was made from, where the caller holds its bytes: then no store is asked for them.
+
+    ``incarnation`` is that of the document it came from, "" where there was none. ``contained``: the bytes are not the
+    expected version itself, that version only contains them, merged with other edits; so the caller's body is never
+    sent as it is. ``ancestor``, told the head before each merge with it, may know a nearer common ancestor than
+    ``body``.
+    """
+
+    body: bytes
+    incarnation: str
+    contained: bool = False
+    ancestor: Callable[[Document], bytes] | None = None
+
+    def below(self, head: Document) -> bytes:
+        """The common ancestor of the caller's body and ``head``."""
+        return self.body if self.ancestor is None else self.ancestor(head)
+
+
 def publish(
     store: Store,
     path: str,
@@ -80,6 +100,7 @@ def publish(
     allow_markers: bool = False,
     source: str | None = None,
     on_event: Listener | None = None,
+    base: HeldBase | None = None,
 ) -> Outcome:
     """Publish ``body``, an edit of version ``expected`` (0: the document must not exist now).
 
@@ -89,7 +110,9 @@ def publish(
 
     ``favour`` settles conflicts by one side, or by both (``union``: theirs first, it is published already);
     ``allow_markers`` permits a body that holds a complete conflict block of its own; ``source`` names a commit or other
-    origin and is kept with the version; ``on_event`` is told about every merge attempt.
+    origin and is kept with the version; ``on_event`` is told about every merge attempt. ``base`` is what the body was
+    made from where the caller kept it; one that version ``expected`` only contains is merged even under ``fail``, as
+    long as that version is the head: nobody else has published since.
 
     Raises:
         InputError: bad path, expected version, retries or policy; a body over the limit; unresolved conflict blocks.
@@ -99,13 +122,15 @@ def publish(
     check_path(path)
     _check_expected(expected)
     _check_policy(on_conflict, retries)
-    task = _Task(store, path, body, expected, author, message, source, merge_options, favour, on_event)
+    task = _Task(store, path, body, expected, author, message, source, merge_options, favour, on_event, base)
     _check_size(store, body, "body")
     if favour or merge_options != DEFAULT_MERGE:
         _merge_bodies(task, b"", b"")  # a bad option is refused now, whether or not it comes to a merge
     if not allow_markers:
         _refuse_unresolved(task)
     try:
+        if base is not None and base.contained:
+            return _publish_contained(task, base, on_conflict, retries)
         try:
             receipt = task.send(body, _version(expected))
         except VersionConflictError as conflict:
@@ -194,6 +219,7 @@ class _Task:
     options: MergeOptions
     favour: Favour | None
     listener: Listener | None
+    held: HeldBase | None
 
     def send(self, body: bytes, expected: Version, made_from: MergedFrom | None = None) -> Receipt:
         """One compare-and-swap."""
@@ -229,17 +255,28 @@ def _on_mismatch(task: _Task, conflict: VersionConflictError, on_conflict: OnCon
         raise _Refusal(current, conflict.reason)
     if on_conflict == "fail":
         return Mismatch(task.expected, current)
-    base = _fetch_base(task, current)
+    base = task.held or _fetch_base(task, current)
     if on_conflict == "candidate":
         return _candidate(task, base)
     return _merge_loop(task, base, retries)
 
 
-def _merge_loop(task: _Task, base: Document | None, retries: int) -> Outcome:
-    """Merge with the head and publish at it, again from the caller's own base whenever the head moved meanwhile."""
+def _publish_contained(task: _Task, base: HeldBase, on_conflict: OnConflict, retries: int) -> Outcome:
+    if on_conflict == "candidate":
+        return _candidate(task, base)
+    return _merge_loop(task, base, retries, only_expected=on_conflict == "fail")
+
+
+def _merge_loop(task: _Task, base: HeldBase, retries: int, *, only_expected: bool = False) -> Outcome:
+    """Merge with the head and publish at it, again from the caller's own base whenever the head moved meanwhile.
+
+    ``only_expected``: a head other than the expected version is a mismatch, not merged with.
+    """
     current = task.expected
     for attempt in range(1, retries + 1):
         theirs = _fetch_head(task)
+        if only_expected and theirs.version.number != task.expected:
+            return Mismatch(task.expected, _number(theirs.version))
         merged = _merge(task, base, theirs, attempt)
         if merged.conflicts:
             return _overlap(task, theirs, merged)
@@ -254,7 +291,7 @@ def _merge_loop(task: _Task, base: Document | None, retries: int) -> Outcome:
     return Contention(task.expected, current, retries)
 
 
-def _candidate(task: _Task, base: Document | None) -> Outcome:
+def _candidate(task: _Task, base: HeldBase) -> Outcome:
     theirs = _fetch_head(task)
     merged = _merge(task, base, theirs, attempt=1)
     if merged.conflicts:
@@ -264,16 +301,17 @@ def _candidate(task: _Task, base: Document | None) -> Outcome:
     return Candidate(task.expected, head, head, merged.body, merged.settled, favour)
 
 
-def _fetch_base(task: _Task, current: int) -> Document | None:
-    """The version that the caller's edit was made from; None for an empty base (expected 0)."""
+def _fetch_base(task: _Task, current: int) -> HeldBase:
+    """The version that the caller's edit was made from; empty for expected 0."""
     if task.expected == 0:
-        return None
+        return HeldBase(b"", "")
     try:
-        return task.read(task.expected)
+        base = task.read(task.expected)
     except NotFoundError as missing:
         # A tombstone as base means that the present document was created after it.
         reason = "base-unavailable" if missing.tombstone is None else "recreated"
         raise _Refusal(current, reason) from missing
+    return HeldBase(base.body, base.incarnation)
 
 
 def _fetch_head(task: _Task) -> Document:
@@ -285,14 +323,14 @@ def _fetch_head(task: _Task) -> Document:
         raise _Refusal(missing.tombstone, "deleted") from missing
 
 
-def _merge(task: _Task, base: Document | None, theirs: Document, attempt: int) -> Merged:
+def _merge(task: _Task, base: HeldBase, theirs: Document, attempt: int) -> Merged:
     head = _number(theirs.version)
-    if base is not None and base.incarnation != theirs.incarnation:
+    if base.incarnation not in ("", theirs.incarnation):
         raise _Refusal(head, "recreated")
     if theirs.kind == EVENTS:
         raise _Refusal(head, "events")  # a log's order is meaning: lines of two writers are not woven together
     try:
-        merged = _merge_bodies(task, base.body if base is not None else b"", theirs.body)
+        merged = _merge_bodies(task, base.below(theirs), theirs.body)
     except BinaryBodyError as binary:
         raise _Refusal(head, "binary") from binary
     if task.listener:
@@ -441,7 +479,7 @@ def _refuse_unresolved(task: _Task) -> None:
 
 def _known_bodies(task: _Task) -> list[bytes]:
     """Base and head, as far as there are any; whatever else is wrong with them, the publish itself will say."""
-    bodies = []
+    bodies = [task.held.body] if task.held else []
     for version in (task.expected, None) if task.expected else (None,):
         try:
             bodies.append(task.read(version).body)
