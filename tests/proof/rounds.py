@@ -111,7 +111,10 @@ class Proof:
         end = time.monotonic() + seconds
         while kills and (rest := end - time.monotonic()) > 0:
             time.sleep(min(rest, self.random.uniform(0.2, 0.9)))
-            self._kill(self.random.choice(kills), running)
+            what = self.random.choice(kills)
+            self._kill(what, running)
+            if what == "client":
+                running.append(self._client(max(0.0, end - time.monotonic())))
         for process in running:
             process.wait(timeout=seconds + 120)
             assert process.returncode in (0, -9), f"a client ended with {process.returncode}"
@@ -149,7 +152,8 @@ class Proof:
     def _kill(self, what: str, running: list[subprocess.Popen[bytes]]) -> None:
         self.figures.kills[what] += 1
         if what == "client":
-            self.random.choice(running).kill()
+            alive = [each for each in running if each.poll() is None]
+            self.random.choice(alive or running).kill()
         elif what == "service":
             service = self.random.choice(self.services)
             service.kill()
