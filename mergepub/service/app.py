@@ -53,7 +53,7 @@ ROUTES = (
 
 def create_app(settings: Settings) -> Gateway:
     """The whole application on the store of ``settings``, for one process. The store is opened by the first request."""
-    service = Service(settings, open_store(settings.store_url))
+    service = Service(settings, open_store(settings.store_url, max_body=settings.limits.body))
     app = FastAPI(
         title="mergepub",
         version=__version__,

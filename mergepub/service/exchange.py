@@ -47,8 +47,7 @@ class Service:
     @property
     def body_limit(self) -> int:
         """The largest body in bytes: the service's limit or the store's, whichever is lower."""
-        most = self.store.capabilities.max_bytes
-        own = self.settings.limits.body
+        own, most = self.settings.limits.body, self.store.capabilities.max_bytes
         return own if most is None else min(own, most)
 
 

@@ -102,6 +102,8 @@ class Gateway:
         return exchange
 
     def _check_head(self, scope: Scope) -> None:
+        if not scope["http_version"].startswith("1."):
+            raise refuse(505, "version", "this service speaks HTTP/1.1", Connection="close")
         limit = self._service.settings.limits.head
         target = len(scope["raw_path"]) + len(scope["query_string"])
         if target > limit:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class ServiceProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the class above
         """Take the connection, or refuse it when there are too many."""
-        self._lingering = _Lingering(transport, self)
+        self._lingering = _Lingering(transport, self, self._limits)
         super().connection_made(self._lingering)  # type: ignore[arg-type]  # all of a transport that it uses
         if len(self.connections) > self._limits.connections:
             self._answer(_BUSY)
@@ -82,10 +83,14 @@ class ServiceProtocol(H11Protocol):
         else:
             self._header_arrived()
 
-    def eof_received(self) -> None:
-        """A client that will send nothing more ends a lingering connection."""
-        if self._lingering:
+    def eof_received(self) -> bool | None:
+        """The client sends nothing more: a whole request is still answered, a lingering connection has lingered."""
+        if self._lingering and self._lingering.is_closing():
             self._lingering.finish()
+        if self.cycle and not self.cycle.response_complete and not self.receives_body():
+            self.cycle.keep_alive = False
+            return True
+        return None
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the words are uvicorn's
         """Answer what is not HTTP; in the middle of an answer there is nothing left but to end the connection."""
@@ -151,48 +156,59 @@ class ServiceProtocol(H11Protocol):
 
 
 class _Lingering:
-    """A transport whose ``close`` reads on for a moment when the client is still sending."""
+    """A transport whose ``close`` reads on for a moment when the client is still sending, and ends in any case."""
 
-    def __init__(self, transport: asyncio.Transport, protocol: ServiceProtocol) -> None:
+    def __init__(self, transport: asyncio.Transport, protocol: ServiceProtocol, limits: Limits) -> None:
         self._transport = transport
         self._protocol = protocol
+        self._limits = limits
         self._closing = False
-        self._left = 0
+        self._to_drop = limits.body
         self._timer: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
         """Close, now or after lingering; called again, now."""
         if self._closing or not self._protocol.receives_body():
-            self.finish_now()
+            self.finish()
             return
         self._closing = True
-        self._left = self._protocol.config.limits.body  # type: ignore[attr-defined]  # it is a ServiceConfig
         self._transport.resume_reading()
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        self._timer = self._protocol.loop.call_later(LINGER_TIME, self.finish_now)
+        self._after(LINGER_TIME, self.finish)
 
     def drops(self, count: int) -> bool:
         """Whether received bytes are dropped; too many of them end the connection."""
         if self._closing:
-            self._left -= count
-            if self._left < 0:
+            self._to_drop -= count
+            if self._to_drop < 0:
                 self._transport.abort()
         return self._closing
 
     def finish(self) -> None:
-        """The client has ended its side."""
-        if self._closing:
-            self.finish_now()
-
-    def finish_now(self) -> None:
         """Close the socket once what was written is sent."""
         self._closing = True
-        self.forget()
         self._transport.close()
+        self._expect_end(self._transport.get_write_buffer_size())
+
+    def _expect_end(self, size: int) -> None:
+        # A client that takes nothing more, or under TLS never says goodbye, would hold the connection (and the end of
+        # the service) for as long as it likes.
+        self._after(self._limits.body_time if size else LINGER_TIME, self._check_end, size)
+
+    def _check_end(self, size: int) -> None:
+        left = self._transport.get_write_buffer_size()
+        if 0 < left < size:
+            self._expect_end(left)
+        else:
+            self._transport.abort()
+
+    def _after(self, seconds: float, then: Callable[..., None], *args: Any) -> None:
+        self.forget()
+        self._timer = self._protocol.loop.call_later(seconds, then, *args)
 
     def forget(self) -> None:
-        """Stop waiting."""
+        """Stop waiting: the connection has ended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
