@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from _collections import _count_elements  # type: ignore[import-not-found]  # Counter's own loop, without its import
 from bisect import bisect_left
-from itertools import compress, pairwise
+from itertools import compress
 
 from mergepub.merge.lcs import common_pairs
 
@@ -67,9 +67,9 @@ class _Matching:
             counts_a, counts_b = {}, {}
             _count_elements(counts_a, self.a[i0:i1])
             _count_elements(counts_b, self.b[j0:j1])
-        points = self._anchors((i0, i1, j0, j1), counts_a, counts_b)
-        if points:
-            self._split((i0, i1, j0, j1), points)
+        rows, columns = self._anchors((i0, i1, j0, j1), counts_a, counts_b)
+        if rows:
+            self._split((i0, i1, j0, j1), rows, columns)
         else:
             self._solve((i0, i1, j0, j1))
 
@@ -85,25 +85,31 @@ class _Matching:
             partners[i1] = j1
         return i0, i1, j0, j1
 
-    def _anchors(self, box: Box, counts_a: dict[bytes, int], counts_b: dict[bytes, int]) -> list[tuple[int, int]]:
-        """The longest run, ascending on both sides, of lines that stand once on either side."""
+    def _anchors(self, box: Box, counts_a: dict[bytes, int], counts_b: dict[bytes, int]) -> tuple[list[int], list[int]]:
+        """The places of the longest run, ascending on both sides, of lines that stand once on either side."""
         i0, i1, j0, j1 = box
-        where = dict(zip(self.b[j0:j1], range(j0, j1), strict=True))
-        points = [
-            (i, where[line])
-            for i, line in enumerate(self.a[i0:i1], i0)
-            if line in where and counts_a[line] == 1 and counts_b[line] == 1 and len(line) > _SHORT
-        ]
-        return increasing(points)
+        part_a, part_b = self.a[i0:i1], self.b[j0:j1]
+        unique = {line for line, n in counts_a.items() if n == 1 and len(line) > _SHORT}
+        unique &= {line for line, n in counts_b.items() if n == 1}
+        where = dict(zip(part_b, range(j0, j1), strict=True))
+        chosen = list(map(unique.__contains__, part_a))
+        rows = list(compress(range(i0, i1), chosen))
+        columns = list(map(where.__getitem__, compress(part_a, chosen)))
+        if sorted(columns) != columns:
+            best = increasing(columns)
+            rows, columns = [rows[k] for k in best], [columns[k] for k in best]
+        return rows, columns
 
-    def _split(self, box: Box, points: list[tuple[int, int]]) -> None:
-        """Match the anchors `points`; between them, match equal ends and leave what remains in `todo`."""
+    def _split(self, box: Box, rows: list[int], columns: list[int]) -> None:
+        """Match the anchors `rows` with `columns`; what lies between them is left in `todo`."""
         i0, i1, j0, j1 = box
-        for i, j in points:
+        for i, j in zip(rows, columns, strict=True):
+            if i > i0 and j > j0:
+                self.todo.append((i0, i, j0, j))
             self.partners[i] = j
-        for (i, j), (p, q) in pairwise([(i0 - 1, j0 - 1), *points, (i1, j1)]):
-            if p - i > 1 and q - j > 1:
-                self.todo.append((i + 1, p, j + 1, q))
+            i0, j0 = i + 1, j + 1
+        if i0 < i1 and j0 < j1:
+            self.todo.append((i0, i1, j0, j1))
 
     def _solve(self, box: Box) -> None:
         """Match the longest common subsequence of the box, piece by piece where it is huge."""
@@ -117,31 +123,27 @@ class _Matching:
                 self.partners[top + i] = left + j
 
 
-def increasing(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of `points` (ascending in the first, distinct in the second number) that ascends in both."""
-    places = [j for _, j in points]
-    if sorted(places) == places:
-        return points
-    ends: list[int] = []
-    last: list[int] = []
-    before: list[int] = []
+def increasing(places: Sequence[int]) -> list[int]:
+    """The indices of the longest ascending run of `places`, which are distinct."""
+    ends: list[int] = []  # ends[n]: the smallest place at which a run of n + 1 ends
+    last: list[int] = []  # the index of that place
+    before: list[int] = []  # for every index: the one before it in its run
     top = -1
-    for k, j in enumerate(places):
-        if j > top:
+    for k, place in enumerate(places):
+        if place > top:
             before.append(last[-1] if last else -1)
-            ends.append(j)
+            ends.append(place)
             last.append(k)
-            top = j
-            continue
-        n = bisect_left(ends, j)
-        before.append(last[n - 1] if n else -1)
-        ends[n] = j
-        last[n] = k
+        else:
+            n = bisect_left(ends, place)
+            before.append(last[n - 1] if n else -1)
+            ends[n] = place
+            last[n] = k
         top = ends[-1]
-    chosen: list[tuple[int, int]] = []
-    k = last[-1]
+    run: list[int] = []
+    k = last[-1] if last else -1
     while k >= 0:
-        chosen.append(points[k])
+        run.append(k)
         k = before[k]
-    chosen.reverse()
-    return chosen
+    run.reverse()
+    return run

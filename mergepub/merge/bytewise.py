@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     Level = tuple[list[int], list[int], list[int], list[int], list[int]]
 
 COMMIT = 1024  # a snake of so many bytes settles what stands before it
-_DEEPEST = 10  # edits between two settled points; where more are needed, lines are split and matched instead
+_REACH = 256 << 10  # bytes ahead in which the end of an inserted or deleted section is looked for
+_NEWLINE = 10
+_DEEPEST = 12  # edits between two settled points; where more are needed, lines are split and matched instead
 
 
 def snake(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> int:
@@ -43,6 +45,20 @@ def one_line(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> tuple[in
     return None
 
 
+def one_block(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> tuple[int, int] | None:
+    """A section deleted or inserted whole at `(i, j)`: the nearer point at which a long snake follows, or None."""
+    ahead_a, ahead_b = a[i : i + COMMIT], b[j : j + COMMIT]
+    if len(ahead_a) < COMMIT or len(ahead_b) < COMMIT:
+        return None
+    p, q = a.find(ahead_b, i + 1, i + _REACH), b.find(ahead_a, j + 1, j + _REACH)
+    points = sorted((n, point) for n, point in ((p - i, (p, j)), (q - j, (i, q))) if n > 0)
+    for _, (x, y) in points:
+        starts_line = (x == i or a[x - 1] == _NEWLINE) and (y == j or b[y - 1] == _NEWLINE)
+        if starts_line and snake(a, x, b, view_b, y) >= COMMIT:
+            return x, y
+    return None
+
+
 def search(a: bytes, b: bytes, view_b: memoryview, i: int, j: int) -> tuple[list[Hunk], int, int] | None:
     """Myers' greedy search from `(i, j)`, where the lines differ, to the nearest long snake or the end of both.
 
@@ -50,42 +66,50 @@ def search(a: bytes, b: bytes, view_b: memoryview, i: int, j: int) -> tuple[list
         the hunks up to that snake, shortest in number of lines, and the point where the snake ends; None where more
         than a few edits are needed.
     """
-    size_a, size_b = len(a), len(b)
-    # A level holds, for every diagonal: the furthest point, the point before its snake, and the diagonal it came from.
-    xs, ys = [i], [j]
-    levels: list[Level] = []
+    size_a, size_b, find_a, find_b = len(a), len(b), a.find, b.find
+    # For every diagonal: the furthest point and the line boundary of `a` after it; a level also keeps the points before
+    # the snakes and the diagonals they were reached from.
+    xs, ys, nexts = [i], [j], [find_a(b"\n", i) + 1 or size_a]
+    levels: list[Level] = [(xs, ys, xs, ys, [0])]
     for depth in range(1, _DEEPEST + 1):
-        level: Level = ([], [], [], [], [])
         best, longest = -1, COMMIT - 1
+        new_xs, new_ys, new_nexts, from_xs, from_ys, origins = [], [], [], [], [], []
         for k in range(depth + 1):
             x = y = origin = -1
             if k < depth and -1 < xs[k] < size_a:
-                x, y, origin = a.find(b"\n", xs[k]) + 1 or size_a, ys[k], k
+                x, y, origin = nexts[k], ys[k], k
             if k and xs[k - 1] > x and ys[k - 1] < size_b:
-                x, y, origin = xs[k - 1], b.find(b"\n", ys[k - 1]) + 1 or size_b, k - 1
-            n = 0
-            if -1 < x < size_a and y < size_b and a[x] == b[y]:
+                x, y, origin = xs[k - 1], find_b(b"\n", ys[k - 1]) + 1 or size_b, k - 1
+            from_xs.append(x)
+            from_ys.append(y)
+            origins.append(origin)
+            below = find_a(b"\n", x) + 1 or size_a if x >= 0 else -1
+            if -1 < x < size_a and y < size_b and b.startswith(a[x:below], y):
                 n = snake(a, x, b, view_b, y)
-            if n > longest:
-                best, longest = k, n
-            if x + n == size_a and y + n == size_b:
+                if n:
+                    x, y = x + n, y + n
+                    below = find_a(b"\n", x) + 1 or size_a
+                if n > longest:
+                    best, longest = k, n
+            if x == size_a and y == size_b:
                 best, longest = k, size_a + size_b
-            for column, value in zip(level, (x + n, y + n, x, y, origin), strict=True):
-                column.append(value)
-        levels.append(level)
-        xs, ys = level[0], level[1]
+            new_xs.append(x)
+            new_ys.append(y)
+            new_nexts.append(below)
+        xs, ys, nexts = new_xs, new_ys, new_nexts
+        levels.append((xs, ys, from_xs, from_ys, origins))
         if best >= 0:
-            return _path(levels, best, i, j), xs[best], ys[best]
+            return _path(levels, best), xs[best], ys[best]
     return None
 
 
-def _path(levels: list[Level], k: int, i: int, j: int) -> list[Hunk]:
-    """The edits that lead from `(i, j)` to diagonal `k` of the last level, touching ones joined."""
+def _path(levels: list[Level], k: int) -> list[Hunk]:
+    """The edits that lead from the first level to diagonal `k` of the last, touching ones joined."""
     hunks: list[Hunk] = []
-    for depth in range(len(levels) - 1, -1, -1):
-        _, _, xs, ys, origins = levels[depth]
-        a1, b1, k = xs[k], ys[k], origins[k]
-        a0, b0 = (levels[depth - 1][0][k], levels[depth - 1][1][k]) if depth else (i, j)
+    while len(levels) > 1:
+        _, _, from_xs, from_ys, origins = levels.pop()
+        a1, b1, k = from_xs[k], from_ys[k], origins[k]
+        a0, b0 = levels[-1][0][k], levels[-1][1][k]
         if hunks and hunks[-1][0] == a1 and hunks[-1][2] == b1:
             _, a1, _, b1 = hunks.pop()
         hunks.append((a0, a1, b0, b1))

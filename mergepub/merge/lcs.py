@@ -2,8 +2,8 @@
 
 Two methods with one answer in length. Hunt and Szymanski (1977) walks the pairs of equal lines and is quick where there
 are few of them. Where there are many, a row of the classic table is one big integer and the whole row is computed in
-four operations (Crochemore, Iliopoulos, Pinzon and Reid 2001; Hyyrö 2004). Both keep their state at the top of blocks of
-lines alone and walk each block again on the way back, so memory grows with the square root of the work.
+four operations (Crochemore, Iliopoulos, Pinzon and Reid 2001; Hyyrö 2004). Both keep their state at the top of blocks
+of lines alone and walk each block again on the way back, so memory grows with the square root of the work.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ part of one body with any part of another. Sizes grow by fours until one fails; 
 
 from __future__ import annotations
 
-_FIRST_STEP = 64
+_WORD = 64
 
 
 def common_prefix(a: bytes, i: int, view_b: memoryview, j: int, limit: int) -> int:
@@ -14,44 +14,24 @@ def common_prefix(a: bytes, i: int, view_b: memoryview, j: int, limit: int) -> i
 
     The ranges must lie inside both: `i + limit <= len(a)` and `j + limit <= len(view_b)`.
     """
-    done, step = 0, _FIRST_STEP
-    while done < limit:
-        step = min(step, limit - done)
-        if not a.startswith(view_b[j + done : j + done + step], i + done):
-            break
-        done += step
+    step, end = _WORD, i + limit
+    ahead = j - i
+    while i + step <= end and a.startswith(view_b[i + ahead : i + ahead + step], i):
+        i += step
         step *= 4
-    else:
-        return limit
-    while step > 1:
+    if i + step > end:
+        step = end - i
+        if a.startswith(view_b[i + ahead : end + ahead], i):
+            return limit
+    while step > _WORD:
         half = step >> 1
-        if a.startswith(view_b[j + done : j + done + half], i + done):
-            done += half
+        if a.startswith(view_b[i + ahead : i + ahead + half], i):
+            i += half
             step -= half
         else:
             step = half
-    return done
-
-
-def common_suffix(a: bytes, i: int, view_b: memoryview, j: int, limit: int) -> int:
-    """Count the equal bytes of `a` before `i` and of `view_b` before `j`, `limit` at most.
-
-    The ranges must lie inside both: `limit <= i <= len(a)` and `limit <= j <= len(view_b)`.
-    """
-    done, step = 0, _FIRST_STEP
-    while done < limit:
-        step = min(step, limit - done)
-        if not a.endswith(view_b[j - done - step : j - done], 0, i - done):
-            break
-        done += step
-        step *= 4
-    else:
-        return limit
-    while step > 1:
-        half = step >> 1
-        if a.endswith(view_b[j - done - half : j - done], 0, i - done):
-            done += half
-            step -= half
-        else:
-            step = half
-    return done
+    differing = int.from_bytes(a[i : i + step], "little") ^ int.from_bytes(
+        view_b[i + ahead : i + ahead + step], "little"
+    )
+    # The lowest bit that differs lies in the first byte that differs.
+    return i + ((differing & -differing).bit_length() - 1 >> 3) - end + limit

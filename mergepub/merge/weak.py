@@ -1,4 +1,19 @@
-"""The one rule that gives up matches: weak lines between changed blocks hold nothing apart."""
+"""The one rule that gives up matches: weak lines do not hold a rewritten region apart.
+
+Where a region is rewritten, the old and the new text still share blank lines, lone brackets, rules of dashes. A
+shortest script matches them, wherever they happen to fall, and so cuts the region into pieces that have nothing to do
+with each other; edits of the other side then slip in between, clean, into text that no longer exists. The rule: a run
+of matched weak lines between two hunks is given up (the hunks and what is between them become one) when change
+outweighs it on *both* sides: going away from the run, over further hunks and weak runs but over no other line, there
+is a stretch in which the rewritten lines are at least two for every weak line that it holds and for every one of the
+run.
+
+Why it is safe: it only makes hunks larger. A larger hunk overlaps more of the other side, so a merge may conflict
+that was clean, and no merge becomes clean that was a conflict, but for insertions that no longer stand in the gap.
+Matches of any other line are never given up, nor long runs of weak ones (documents made of blank lines), nor a weak
+line beside a small edit: single lines edited above and below a blank line stay two hunks. A pure insertion or
+deletion rewrites nothing and weighs nothing. The rule knows neither which side is which nor up from down.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +27,23 @@ if TYPE_CHECKING:
 
 _FILLER = bytes(range(33)) + bytes(c for c in range(33, 128) if not chr(c).isalnum())
 _STRONG = 4  # bytes that are neither white space nor ASCII punctuation
-_LONGEST = 4096  # a gap of more bytes than this is never given up
+_MOST = 32  # lines; a longer run of weak lines is never given up
+_LONGEST = 4096  # bytes; nor is a longer gap
 _WEIGHT = 2  # changed lines that outweigh one weak line
 
 
 def weak_lines(text: bytes) -> int:
-    """The number of lines of `text` when all of them are weak, else 0.
+    """The number of lines of `text` when they are few and all of them are weak, else 0.
 
     A weak line is blank, punctuation alone, or has less than four other bytes: too common to prove anything.
     """
-    if len(text.translate(None, _FILLER)) > _STRONG * (text.count(b"\n") + 1):
-        return 0  # not all of them can be weak: the common case, told at once
-    lines = text.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    for line in lines:
+    lines = text.count(b"\n")
+    if lines > _MOST or len(text.translate(None, _FILLER)) > _STRONG * (lines + 1):
+        return 0
+    for line in text.split(b"\n"):
         if len(line.translate(None, _FILLER)) >= _STRONG:
             return 0
-    return len(lines)
+    return lines
 
 
 def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
@@ -46,7 +60,7 @@ def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     joined = [hunks[0]]
     for k, gap in enumerate(gaps):
         hunk = hunks[k + 1]
-        if gap and min(above[k], below[k + 1]) > _WEIGHT * gap:
+        if gap and min(above[k], below[k + 1]) >= _WEIGHT * gap:
             hunk = (joined[-1][0], hunk[1], joined.pop()[2], hunk[3])
         joined.append(hunk)
     return joined

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mergepub.merge.bytewise import one_line, search, snake
+from mergepub.merge.bytewise import one_block, one_line, search, snake
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,13 +28,19 @@ def hunks_between(a: bytes, b: bytes) -> list[Hunk]:
             hunks.append((x, p, y, q))
             x, y = p + n, q + n
             continue
-        found, x, y = search(a, b, view_b, x, y) or _window(a, b, x, y)
+        found, x, y = search(a, b, view_b, x, y) or _section(a, b, view_b, x, y) or _window(a, b, x, y)
         hunks += found
         n = snake(a, x, b, view_b, y)
         x, y = x + n, y + n
     if x < len(a) or y < len(b):
         hunks.append((x, len(a), y, len(b)))
     return hunks
+
+
+def _section(a: bytes, b: bytes, view_b: memoryview, x: int, y: int) -> tuple[list[Hunk], int, int] | None:
+    """A hunk that inserts or deletes a whole section, and the point below it."""
+    point = one_block(a, x, b, view_b, y)
+    return point and ([(x, point[0], y, point[1])], *point)
 
 
 def _window(a: bytes, b: bytes, x: int, y: int) -> tuple[list[Hunk], int, int]:
