@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,21 @@ def test_the_merge_driver_recipe_works(monkeypatch, scratch: Path):
         git merge -q side && cat d.md"""
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
     assert done.stdout.endswith(b"\nA\nB\nc\n")
+
+
+def test_the_service_example_publishes_through_a_service(monkeypatch, scratch: Path):
+    on_path(monkeypatch)
+    (example,) = (block for block in blocks("sh") if "mergepub serve" in block)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (scratch / "guide.md").write_bytes(b"one\n")
+    wait = f" 2>log & trap 'kill $!; wait' EXIT; until (: </dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done\n"
+    script = "mergepub store init --store docs.sqlite >/dev/null\n" + example.replace("8470", str(port))
+    done = subprocess.run(
+        ["bash", "-ec", script.replace(" &\n", wait, 1)], stdout=subprocess.PIPE, check=True, timeout=120
+    )
+    assert done.stdout == b"status: ok\nversion: 1\n"
 
 
 def test_the_commands_and_files_that_the_readme_names_exist():
