@@ -174,6 +174,7 @@ class SqliteStore(SqlStore):
     def _prepare(self, connection: sqlite3.Connection) -> None:
         deadline = self._deadline()
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA fullfsync = ON")  # where fsync alone does not reach the disk (macOS)
         _patiently(lambda: connection.execute("PRAGMA synchronous = FULL"), deadline)
         present = _patiently(lambda: _number(connection, "user_version"), deadline)
         if present < SCHEMA:

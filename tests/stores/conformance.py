@@ -738,13 +738,13 @@ class StoreConformance:
     def test_what_was_acknowledged_survives_kill_9(self, store: Store, make_store: Opener) -> None:
         store.publish(DOC, b"", ABSENT)
         for _ in range(4):
-            process = started("fill", store.url, DOC)
-            assert process.stdout
-            first = [process.stdout.readline() for _ in range(random.randint(1, 12))]
-            process.kill()
-            last = first[-1:] + process.communicate()[0].splitlines(keepends=True)
+            with started("fill", store.url, DOC) as process:
+                assert process.stdout
+                lines = [process.stdout.readline() for _ in range(random.randint(1, 12))]
+                process.kill()
+                lines += process.stdout.readlines()
             reader = make_store()
-            for line in [*first, *last]:
+            for line in lines:
                 number, digest = line.split()
                 assert digest_of(reader.fetch(DOC, int(number)).body) == digest.decode()
             assert numbers(reader) == [*range(reader.fetch(DOC).current or 0, 0, -1)]

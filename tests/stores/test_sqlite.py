@@ -24,6 +24,7 @@ from mergepub.errors import (
     UnavailableError,
 )
 from mergepub.stores import default_url, open_store
+from mergepub.stores.memory import MemoryStore
 from mergepub.stores.sql import SCHEMA
 from mergepub.stores.sqlite import APPLICATION_ID, SqliteStore
 from tests.stores.conformance import DOC, Opener, StoreConformance, acknowledged, at, numbers, refused, started
@@ -553,14 +554,34 @@ def test_writers_of_one_store_are_all_served(store: SqliteStore) -> None:
     for i in range(4):
         store.publish(f"/{i}", b"", ABSENT)
     processes = [started("fill", store.url, f"/{i}") for i in range(4)]
-    for process in processes:
-        assert process.stdout
-        for _ in range(3):
-            assert process.stdout.readline()  # each gets on while the others never rest
-    for process in processes:
-        process.kill()
-        acknowledged(process)
+    try:
+        for process in processes:
+            assert process.stdout
+            for _ in range(3):
+                assert process.stdout.readline()  # each gets on while the others never rest
+    finally:
+        for process in processes:
+            process.kill()
+            acknowledged(process)
     assert list(store.verify()) == []
+
+
+# Clocks
+
+
+@pytest.mark.parametrize("kind", [SqliteStore, MemoryStore])
+def test_a_clock_that_is_set_back_never_puts_a_version_before_its_parent(
+    file: Path, kind: type[SqliteStore] | type[MemoryStore]
+) -> None:
+    times = iter(["2026-05-01T00:00:00.000000Z", "2026-04-01T00:00:00.000000Z", "2026-06-01T00:00:00.000000Z"] * 2)
+    store = kind(str(file), clock=lambda: next(times))
+    store.publish(DOC, b"1", ABSENT)
+    store.publish(DOC, b"2", at(1))
+    store.publish(DOC, b"3", at(2))
+    store.delete(DOC, at(3))
+    assert [revision.modified[5:7] for revision in store.versions(DOC)] == ["06", "06", "05", "05"]
+    assert list(store.verify()) == []
+    store.close()
 
 
 # Reading in threads
