@@ -38,6 +38,8 @@ def common_head(a: bytes, span: Range, b: bytes, other: Range) -> int:
     """Length in bytes of the whole lines with which both ranges begin."""
     (a0, a1), (b0, b1) = span, other
     limit = min(a1 - a0, b1 - b0)
+    if not limit or a[a0] != b[b0]:
+        return 0
     view, low = memoryview(b)[b0 : b0 + limit], 0
     while low < limit and a.startswith(view[low : low + _CHUNK], a0 + low):
         low = min(low + _CHUNK, limit)
@@ -56,8 +58,10 @@ def common_head(a: bytes, span: Range, b: bytes, other: Range) -> int:
 def common_tail(a: bytes, span: Range, b: bytes, other: Range) -> int:
     """Length in bytes of the whole lines with which both ranges end."""
     (a0, a1), (b0, b1) = span, other
-    done = 0
-    while done < min(a1 - a0, b1 - b0):
+    limit, done = min(a1 - a0, b1 - b0), 0
+    if limit > 1 and a[a1 - 2] != b[b1 - 2]:
+        return 0
+    while done < limit:
         end = a1 - done
         start = max(a.rfind(LF, a0, end - 1) + 1, a0)
         b_start = b1 - (a1 - start)

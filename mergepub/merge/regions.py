@@ -97,10 +97,23 @@ def regions(
     """
     walk = _Walk(base, ours, theirs, touching)
     i = j = 0
-    while i < len(ours_script) or j < len(theirs_script):
-        i_end, j_end, clash = walk.next_group(ours_script, i, theirs_script, j)
-        walk.take(ours_script[i:i_end], theirs_script[j:j_end], clash=clash)
-        i, j = i_end, j_end
+    while i < len(ours_script) and j < len(theirs_script):
+        h, k = ours_script[i], theirs_script[j]
+        relation = walk.relation(h, k)
+        if relation != _APART:
+            i_end, j_end, clash = walk.group_from(ours_script, i, theirs_script, j, relation)
+            walk.take_group(ours_script[i:i_end], theirs_script[j:j_end], clash=clash)
+            i, j = i_end, j_end
+        elif h < k:
+            walk.take_ours(h)
+            i += 1
+        else:
+            walk.take_theirs(k)
+            j += 1
+    for h in ours_script[i:]:
+        walk.take_ours(h)
+    for k in theirs_script[j:]:
+        walk.take_theirs(k)
     walk.skip_to(len(base))
     return walk.found
 
@@ -116,27 +129,23 @@ class _Walk:
         self.found: list[Region] = []
         self.at = (0, 0, 0)
 
-    def next_group(self, ours: list[Hunk], i: int, theirs: list[Hunk], j: int) -> tuple[int, int, bool]:
-        """Where the group that starts at hunks i and j ends on each side, and whether its hunks clash.
+    def group_from(self, ours: list[Hunk], i: int, theirs: list[Hunk], j: int, relation: int) -> tuple[int, int, bool]:
+        """Where the group that starts with the related hunks i and j ends on each side, and whether its hunks clash.
 
         Hunks of one side never touch, so only the last hunk of a group can concern the next one of the other side.
         """
-        if i == len(ours) or j == len(theirs):
-            return (i + 1, j, False) if j == len(theirs) else (i, j + 1, False)
-        relation = self._relation(ours[i], theirs[j])
-        if relation == _APART:
-            return (i + 1, j, False) if ours[i][:2] < theirs[j][:2] else (i, j + 1, False)
         i, j, worst = i + 1, j + 1, relation
         while True:
-            if i < len(ours) and (relation := self._relation(ours[i], theirs[j - 1])) != _APART:
+            if i < len(ours) and (relation := self.relation(ours[i], theirs[j - 1])) != _APART:
                 i += 1
-            elif j < len(theirs) and (relation := self._relation(ours[i - 1], theirs[j])) != _APART:
+            elif j < len(theirs) and (relation := self.relation(ours[i - 1], theirs[j])) != _APART:
                 j += 1
             else:
                 return i, j, worst == _CLASH
             worst = max(worst, relation)
 
-    def _relation(self, h: Hunk, k: Hunk) -> int:
+    def relation(self, h: Hunk, k: Hunk) -> int:
+        """What a hunk of ours and a hunk of theirs are to each other."""
         if h[1] < k[0] or k[1] < h[0]:
             return _APART
         if h[:2] == k[:2] and same_text(self.ours, h[2:], self.theirs, k[2:]):
@@ -153,29 +162,40 @@ class _Walk:
             return _ONE_COPY
         return _APART if insertion_fits(self.base, insertion, hunk, body) else _CLASH
 
-    def take(self, ours: list[Hunk], theirs: list[Hunk], *, clash: bool) -> None:
-        """Write down one group; a group of one side alone is that side's change."""
-        start = min(script[0][0] for script in (ours, theirs) if script)
-        end = max(script[-1][1] for script in (ours, theirs) if script)
-        self.skip_to(start)
-        base, (_, o0, t0) = (start, end), self.at
-        # Between hunks a side's text is the base's, shifted by what its hunks added so far.
-        o1 = end + (ours[-1][3] - ours[-1][1] if ours else o0 - start)
-        t1 = end + (theirs[-1][3] - theirs[-1][1] if theirs else t0 - start)
-        region = Region(CONFLICT, base, (o0, o1), (t0, t1))
-        region.kind = self._kind(region, ours, theirs, clash)
-        self.found.append(region)
-        self.at = (end, o1, t1)
+    def take_ours(self, hunk: Hunk) -> None:
+        """Write down a hunk that concerns none of theirs."""
+        b0, b1, o0, o1 = hunk
+        self.skip_to(b0)
+        t0 = self.at[2]
+        self.at = at = (b1, o1, t0 + b1 - b0)
+        self.found.append(Region(OURS, (b0, b1), (o0, o1), (t0, at[2])))
 
-    def _kind(self, region: Region, ours: list[Hunk], theirs: list[Hunk], clash: bool) -> str:
-        if not theirs:
-            return OURS
-        if not ours:
-            return THEIRS
+    def take_theirs(self, hunk: Hunk) -> None:
+        """Write down a hunk that concerns none of ours."""
+        b0, b1, t0, t1 = hunk
+        self.skip_to(b0)
+        o0 = self.at[1]
+        self.at = at = (b1, o0 + b1 - b0, t1)
+        self.found.append(Region(THEIRS, (b0, b1), (o0, at[1]), (t0, t1)))
+
+    def take_group(self, ours: list[Hunk], theirs: list[Hunk], *, clash: bool) -> None:
+        """Write down hunks that concern each other."""
+        self.skip_to(min(ours[0][0], theirs[0][0]))
+        our_last, their_last = ours[-1], theirs[-1]
+        end = max(our_last[1], their_last[1])
+        # After its last hunk a side's text is the base's, shifted by what its hunks added so far.
+        end_at = (end, end + our_last[3] - our_last[1], end + their_last[3] - their_last[1])
+        base, our_span, their_span = zip(self.at, end_at, strict=True)
+        region = Region(CONFLICT, base, our_span, their_span)
+        region.kind = self._kind(region, ours, clash=clash)
+        self.found.append(region)
+        self.at = end_at
+
+    def _kind(self, region: Region, our_hunks: list[Hunk], *, clash: bool) -> str:
         if same_text(self.ours, region.ours, self.theirs, region.theirs):
             return BOTH
         if not clash:  # insertions that the other side's one replacing hunk already holds
-            return OURS if any(h[0] < h[1] for h in ours) else THEIRS
+            return OURS if any(h[0] < h[1] for h in our_hunks) else THEIRS
         if same_text(self.base, region.base, self.ours, region.ours):
             return THEIRS
         return OURS if same_text(self.base, region.base, self.theirs, region.theirs) else CONFLICT
@@ -185,8 +205,8 @@ class _Walk:
         b, o, t = self.at
         n = position - b
         if n:
-            self.found.append(Region(UNCHANGED, (b, b + n), (o, o + n), (t, t + n)))
-            self.at = (b + n, o + n, t + n)
+            self.at = at = (position, o + n, t + n)
+            self.found.append(Region(UNCHANGED, (b, position), (o, at[1]), (t, at[2])))
 
 
 def _already_holds(insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -> bool:

@@ -91,9 +91,9 @@ def render(found: list[Region], base: bytes, ours: bytes, theirs: bytes, how: Re
         result = Rendered(how.marker_size)
         result.settled = len(conflicts)
     if conflicts:
-        renderer.ending = how.ending or dominant_ending(base, ours, theirs)
+        renderer.set_markers(result.marker_size)
     for region in found:
-        result.pieces += renderer.pieces(region, result.marker_size)
+        result.pieces += renderer.pieces(region)
     return result
 
 
@@ -106,10 +106,18 @@ class _Renderer:
         self.theirs = theirs
         self.how = how
         self.ending = b""
+        self.markers = (b"", b"", b"", b"")
 
-    def pieces(self, region: Region, size: int) -> list[bytes | memoryview]:
+    def set_markers(self, size: int) -> None:
+        """Make the four marker lines, once for all conflicts."""
+        self.ending = self.how.ending or dominant_ending(self.base, self.ours, self.theirs)
+        labelled = zip((START, BASE, MIDDLE, END), (*self.how.labels[:2], b"", self.how.labels[2]), strict=True)
+        start, base, middle, end = (marker_line(char, size, label, self.ending) for char, label in labelled)
+        self.markers = (start, base, middle, end)
+
+    def pieces(self, region: Region) -> list[bytes | memoryview]:
         if region.kind == CONFLICT:
-            return self._marked(region, size) if self.how.favour is None else self._favoured(region)
+            return self._marked(region) if self.how.favour is None else self._favoured(region)
         return [self._text(*_standing(region, self.ours, self.theirs))]
 
     def _text(self, body: bytes, span: Range) -> bytes | memoryview:
@@ -124,38 +132,40 @@ class _Renderer:
         glued = second and bytes(first[-1:]) not in (b"", b"\n")
         return [first, self.ending, second] if glued else [first, second]
 
-    def _marked(self, region: Region, size: int) -> list[bytes | memoryview]:
-        pieces: list[bytes | memoryview] = []
-        for _, char, label, body, span in self._sections(region):
-            pieces += (marker_line(char, size, label, self.ending), self._text(body, span))
-            if not ends_terminated(body, span):
-                pieces.append(self.ending)
-        return [*pieces, marker_line(END, size, self.how.labels[2], self.ending)]
-
-    def _sections(self, region: Region) -> list[tuple[str, bytes, bytes, bytes, Range]]:
-        """Side, marker above it, label, body and range of every section that the style shows."""
-        ours, base, _ = self.how.labels
-        sections = [("ours", START, ours, self.ours, region.ours)]
+    def _marked(self, region: Region) -> list[bytes | memoryview]:
+        start, base, middle, end = self.markers
+        pieces = [start, *self._section(self.ours, region.ours)]
         if self.how.style != "merge":
-            sections.append(("base", BASE, base, self.base, region.base))
-        return [*sections, ("theirs", MIDDLE, b"", self.theirs, region.theirs)]
+            pieces += (base, *self._section(self.base, region.base))
+        return [*pieces, middle, *self._section(self.theirs, region.theirs), end]
+
+    def _section(self, body: bytes, span: Range) -> list[bytes | memoryview]:
+        text = self._text(body, span)
+        return [text] if ends_terminated(body, span) else [text, self.ending]
+
+    def _shown(self, region: Region) -> list[tuple[str, bytes, Range]]:
+        """Side, body and range of every text that the style shows in a conflict."""
+        base = [] if self.how.style == "merge" else [("base", self.base, region.base)]
+        return [("ours", self.ours, region.ours), *base, ("theirs", self.theirs, region.theirs)]
 
     def unterminated(self, conflict: Region) -> Iterator[str]:
         """The shown sides whose text has no newline at its end."""
-        for side, _, _, body, span in self._sections(conflict):
+        for side, body, span in self._shown(conflict):
             if not ends_terminated(body, span):
                 yield side
 
     def free_marker_size(self, found: list[Region]) -> int:
         """One size at which no marker can be mistaken for text, nor text for a marker."""
-        taken: set[int] = set()
-        for region in found:
-            if region.kind == CONFLICT:
-                for _, _, _, body, span in self._sections(region):
-                    taken |= sizes_in(body, *span)
-            else:
-                body, span = _standing(region, self.ours, self.theirs)
-                taken |= sizes_in(body, *span, (START,))
+        inside = b"\n".join(
+            [body[slice(*span)] for r in found if r.kind == CONFLICT for _, body, span in self._shown(r)]
+        )
+        taken = sizes_in(inside, 0, len(inside))
+        # Outside conflicts only a start marker can be misread, and most documents hold nothing like one.
+        if START * SMALLEST in self.ours or START * SMALLEST in self.theirs:
+            for region in found:
+                if region.kind != CONFLICT:
+                    body, span = _standing(region, self.ours, self.theirs)
+                    taken |= sizes_in(body, *span, (START,))
         return free_size(taken, self.how.marker_size)
 
 
