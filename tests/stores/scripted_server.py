@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
@@ -9,6 +10,9 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
+
+from mergepub.documents import Version
+from mergepub.stores.memory import MemoryStore
 
 HANG = object()
 """Scripted instead of an answer: keep the connection open and say nothing."""
@@ -126,3 +130,68 @@ def document_reply(body: bytes, version: int = 5, **headers: str) -> bytes:
 
 def repr_digest(body: bytes) -> str:
     return f"sha-256=:{b64encode(sha256(body).digest()).decode()}:"
+
+
+def problem(status: int, **fields: object) -> bytes:
+    facts = {"type": "about:blank", "title": "no", "status": status, "detail": f"status {status} it is", **fields}
+    return reply(status, json.dumps(facts).encode(), kind="application/problem+json")
+
+
+def json_reply(status: int, facts: object, **headers: str) -> bytes:
+    return reply(status, json.dumps(facts).encode(), kind="application/json", **headers)
+
+
+class Committing:
+    """A service in front of a memory store that commits each publish, then says what ``answers`` scripts."""
+
+    def __init__(self, path: str, *answers: object) -> None:
+        self.path = path
+        self.store = MemoryStore()
+        self.answers = list(answers)
+
+    def __call__(self, request: Request) -> object:
+        if request.method == "GET":
+            head = self.store.fetch(self.path)
+            return document_reply(head.body, head.version.number or 0)
+        receipt = self.store.publish(
+            self.path, request.body, Version(int(request.headers["mergepub-expected-version"]))
+        )
+        if self.answers:
+            return self.answers.pop(0)
+        facts = {"version": receipt.version.number, "replayed": receipt.replayed, "current-version": receipt.current}
+        return json_reply(200, {key: value for key, value in facts.items() if value}, Mergepub_Incarnation="aa")
+
+
+HTML = b"<html><body>Bad <b>Gateway</b>\x1b[31m</body></html>"
+
+NO_CLEAR_ANSWER = {
+    "500": reply(500, b"oops", kind="text/plain"),
+    "502 with HTML": reply(502, HTML, kind="text/html"),
+    "503 with Retry-After": reply(503, b"", Retry_After="7"),
+    "200 with an empty body": reply(200),
+    "201 with an empty body": reply(201),
+    "200 without a version": json_reply(200, {"unchanged": True}),
+    "201 with JSON that is no object": json_reply(201, [5]),
+    "201 with a version that is no number": json_reply(201, {"version": "5"}),
+    "201 whose header and body name different versions": json_reply(201, {"version": 5}, Mergepub_Version="6"),
+    "201 with replayed as text": json_reply(201, {"version": 5, "replayed": "yes"}),
+    "200 with HTML": reply(200, HTML, kind="text/html"),
+    "200 with JSON in the name of HTML": reply(200, b'{"version": 5}', kind="text/html"),
+    "200 with cut JSON": reply(200, b'{"version": 5', kind="application/json"),
+    "204": reply(204),
+    "half a body": reply(201, b'{"version": 5}', kind="application/json", length=5000),
+    "chunked garbage": b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ngarbage",
+    "no HTTP at all": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "an endless header": b"HTTP/1.1 201 Created\r\nX-Long: " + b"x" * 100_000 + b"\r\n\r\n",
+    "200 headers": b"HTTP/1.1 201 Created\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(200)) + b"\r\n",
+    "nothing before closing": b"",
+    "a reset": RESET,
+    "a hang": HANG,
+    "a redirect to another host": reply(307, Location="http://localhost:1/docs/guide.md"),
+    "a redirect on the same host": reply(308, Location="/elsewhere"),
+    "a redirect to nowhere": reply(302),
+    "404 with HTML": reply(404, HTML, kind="text/html"),
+    "412 with HTML": reply(412, HTML, kind="text/html"),
+    "418": reply(418, b"short and stout", kind="text/plain"),
+}
+"""Answers to a PUT, POST or GET that are neither a clear yes nor a clear no."""

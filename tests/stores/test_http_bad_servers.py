@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -23,16 +22,27 @@ from mergepub.errors import (
 )
 from mergepub.stores.http import HttpStore
 from mergepub.stores.http_wire import Timeouts
-from mergepub.stores.memory import MemoryStore
 from mergepub.stores.wrappers import RetryPolicy
-from tests.stores.scripted_server import HANG, RESET, Request, ScriptedServer, document_reply, reply, repr_digest
+from tests.stores.scripted_server import (
+    HANG,
+    HTML,
+    NO_CLEAR_ANSWER,
+    RESET,
+    Committing,
+    Request,
+    ScriptedServer,
+    document_reply,
+    json_reply,
+    problem,
+    reply,
+    repr_digest,
+)
 
 PATH = "/docs/guide.md"
 BODY = b"our edit\n"
 ONCE = RetryPolicy(attempts=1)
 AT_4 = Version(4)
 SECRET = "mp_c0ffee-do-not-tell"
-HTML = b"<html><body>Bad <b>Gateway</b>\x1b[31m</body></html>"
 
 Server = Callable[..., ScriptedServer]
 
@@ -63,47 +73,6 @@ def store_on(server: ScriptedServer, **options: object) -> HttpStore:
 
 def publish(store: HttpStore, expected: Version = AT_4) -> object:
     return store.publish(PATH, BODY, expected)
-
-
-def problem(status: int, **fields: object) -> bytes:
-    facts = {"type": "about:blank", "title": "no", "status": status, "detail": f"status {status} it is", **fields}
-    return reply(status, json.dumps(facts).encode(), kind="application/problem+json")
-
-
-def json_reply(status: int, facts: object, **headers: str) -> bytes:
-    return reply(status, json.dumps(facts).encode(), kind="application/json", **headers)
-
-
-NO_CLEAR_ANSWER = {
-    "500": reply(500, b"oops", kind="text/plain"),
-    "502 with HTML": reply(502, HTML, kind="text/html"),
-    "503 with Retry-After": reply(503, b"", Retry_After="7"),
-    "200 with an empty body": reply(200),
-    "201 with an empty body": reply(201),
-    "200 without a version": json_reply(200, {"unchanged": True}),
-    "201 with JSON that is no object": json_reply(201, [5]),
-    "201 with a version that is no number": json_reply(201, {"version": "5"}),
-    "201 whose header and body name different versions": json_reply(201, {"version": 5}, Mergepub_Version="6"),
-    "201 with replayed as text": json_reply(201, {"version": 5, "replayed": "yes"}),
-    "200 with HTML": reply(200, HTML, kind="text/html"),
-    "200 with JSON in the name of HTML": reply(200, b'{"version": 5}', kind="text/html"),
-    "200 with cut JSON": reply(200, b'{"version": 5', kind="application/json"),
-    "204": reply(204),
-    "half a body": reply(201, b'{"version": 5}', kind="application/json", length=5000),
-    "chunked garbage": b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\ngarbage",
-    "no HTTP at all": b"SSH-2.0-OpenSSH_9.6\r\n",
-    "an endless header": b"HTTP/1.1 201 Created\r\nX-Long: " + b"x" * 100_000 + b"\r\n\r\n",
-    "200 headers": b"HTTP/1.1 201 Created\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(200)) + b"\r\n",
-    "nothing before closing": b"",
-    "a reset": RESET,
-    "a hang": HANG,
-    "a redirect to another host": reply(307, Location="http://localhost:1/docs/guide.md"),
-    "a redirect on the same host": reply(308, Location="/elsewhere"),
-    "a redirect to nowhere": reply(302),
-    "404 with HTML": reply(404, HTML, kind="text/html"),
-    "412 with HTML": reply(412, HTML, kind="text/html"),
-    "418": reply(418, b"short and stout", kind="text/plain"),
-}
 
 
 @pytest.mark.parametrize("answer", NO_CLEAR_ANSWER.values(), ids=NO_CLEAR_ANSWER.keys())
@@ -339,24 +308,9 @@ def test_a_delete_without_a_version_is_a_success_when_the_tombstone_is_there(ser
 # -- the retry publishes once ------------------------------------------------------------------------------------------
 
 
-class Committing:
-    """A service in front of a memory store that commits each publish, then says what ``answers`` scripts."""
-
-    def __init__(self, *answers: object) -> None:
-        self.store = MemoryStore()
-        self.answers = list(answers)
-
-    def __call__(self, request: Request) -> object:
-        receipt = self.store.publish(PATH, request.body, Version(int(request.headers["mergepub-expected-version"])))
-        if self.answers:
-            return self.answers.pop(0)
-        facts = {"version": receipt.version.number, "replayed": receipt.replayed, "current-version": receipt.current}
-        return json_reply(200, {key: value for key, value in facts.items() if value}, Mergepub_Incarnation="aa")
-
-
 @pytest.mark.parametrize("lost", [RESET, HANG, reply(502, HTML), NO_CLEAR_ANSWER["half a body"], b""])
 def test_repeating_after_a_lost_answer_publishes_once(server: Server, lost: object) -> None:
-    service = Committing(lost, lost)
+    service = Committing(PATH, lost, lost)
     store = store_on(server(service), policy=RetryPolicy.instant())
     receipt = publish(store, ABSENT)
     assert (receipt.version.number, receipt.replayed) == (1, True)
