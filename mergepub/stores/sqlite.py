@@ -40,7 +40,7 @@ BUSY_TIMEOUT = 5.0
 
 _DIALECT = Dialect()
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _SAID = {
     sqlite3.SQLITE_BUSY: "is locked by another process; try again",
@@ -295,10 +295,11 @@ class SqliteStore(SqlStore):
 
     def _said(self, error: sqlite3.Error) -> MergepubError:
         code = _code(error)
+        if code == sqlite3.SQLITE_NOTADB:
+            return InvalidStoreError(f"{self._file} is not a store", hint="name another file")
         if code in _DAMAGED:
             return InvalidStoreError(
-                f"{self._file} is not a store, or is damaged: {error}",
-                hint="see mergepub verify; name another file, or restore a copy",
+                f"the store {self._file} is damaged: {error}", hint="see mergepub verify; restore a copy of the file"
             )
         return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}')}")
 
