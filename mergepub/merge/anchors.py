@@ -31,14 +31,11 @@ def matched_lines(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[list[int], li
     Together they are a common subsequence: a longest one where the two sides are small or hold no unique line, the
     longest between its anchors elsewhere.
     """
-    counts_a: dict[bytes, int] = {}
-    counts_b: dict[bytes, int] = {}
-    _count_elements(counts_a, a)
-    _count_elements(counts_b, b)
-    rows = list(compress(range(len(a)), map(counts_b.__contains__, a)))
-    columns = list(compress(range(len(b)), map(counts_a.__contains__, b)))
+    shared = set(a).intersection(b)
+    rows = list(compress(range(len(a)), map(shared.__contains__, a)))
+    columns = list(compress(range(len(b)), map(shared.__contains__, b)))
     matching = _Matching([a[i] for i in rows], [b[j] for j in columns])
-    matching.fill((0, len(rows), 0, len(columns)), counts_a, counts_b)
+    matching.todo.append((0, len(rows), 0, len(columns)))
     while matching.todo:
         matching.fill(matching.todo.pop())
     partners = matching.partners
@@ -53,25 +50,16 @@ class _Matching:
         self.partners = [-1] * len(a)
         self.todo: list[Box] = []
 
-    def fill(
-        self, box: Box, counts_a: dict[bytes, int] | None = None, counts_b: dict[bytes, int] | None = None
-    ) -> None:
+    def fill(self, box: Box) -> None:
         """Match the lines of `a[i0:i1]` and `b[j0:j1]`, or split them at anchors and leave the rest in `todo`."""
-        i0, i1, j0, j1 = self._trim(box)
+        box = i0, i1, j0, j1 = self._trim(box)
         if i0 == i1 or j0 == j1:
             return
-        if (i1 - i0) * (j1 - j0) <= _EXACT:
-            self._solve((i0, i1, j0, j1))
-            return
-        if counts_a is None or counts_b is None:
-            counts_a, counts_b = {}, {}
-            _count_elements(counts_a, self.a[i0:i1])
-            _count_elements(counts_b, self.b[j0:j1])
-        rows, columns = self._anchors((i0, i1, j0, j1), counts_a, counts_b)
+        rows, columns = self._anchors(box) if (i1 - i0) * (j1 - j0) > _EXACT else ([], [])
         if rows:
-            self._split((i0, i1, j0, j1), rows, columns)
+            self._split(box, rows, columns)
         else:
-            self._solve((i0, i1, j0, j1))
+            self._solve(box)
 
     def _trim(self, box: Box) -> Box:
         """Match equal lines at both ends of the box."""
@@ -85,12 +73,11 @@ class _Matching:
             partners[i1] = j1
         return i0, i1, j0, j1
 
-    def _anchors(self, box: Box, counts_a: dict[bytes, int], counts_b: dict[bytes, int]) -> tuple[list[int], list[int]]:
+    def _anchors(self, box: Box) -> tuple[list[int], list[int]]:
         """The places of the longest run, ascending on both sides, of lines that stand once on either side."""
         i0, i1, j0, j1 = box
         part_a, part_b = self.a[i0:i1], self.b[j0:j1]
-        unique = {line for line, n in counts_a.items() if n == 1 and len(line) > _SHORT}
-        unique &= {line for line, n in counts_b.items() if n == 1}
+        unique = _once(part_a).intersection(_once(part_b))
         where = dict(zip(part_b, range(j0, j1), strict=True))
         chosen = list(map(unique.__contains__, part_a))
         rows = list(compress(range(i0, i1), chosen))
@@ -121,6 +108,13 @@ class _Matching:
             lines_a = self.a[top : i0 + rows * (n + 1) // pieces]
             for i, j in common_pairs(lines_a, self.b[left : j0 + columns * (n + 1) // pieces]):
                 self.partners[top + i] = left + j
+
+
+def _once(lines: Sequence[bytes]) -> set[bytes]:
+    """The lines that stand once in `lines` and are not too short to be anchors."""
+    counts: dict[bytes, int] = {}
+    _count_elements(counts, lines)
+    return {line for line, n in counts.items() if n == 1 and len(line) > _SHORT}
 
 
 def increasing(places: Sequence[int]) -> list[int]:

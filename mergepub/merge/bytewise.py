@@ -19,10 +19,13 @@ _NEWLINE = 10
 _DEEPEST = 12  # edits between two settled points; where more are needed, lines are split and matched instead
 
 
-def snake(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> int:
-    """The bytes of whole equal lines from `a[i:]` and `b[j:]` on; an unterminated line equals only another such."""
+def snake(a: bytes, i: int, b: bytes, view_b: memoryview, j: int, *, known: int = 0) -> int:
+    """The bytes of whole equal lines from `a[i:]` and `b[j:]` on; an unterminated line equals only another such.
+
+    The first `known` bytes are known to be equal.
+    """
     rest_a, rest_b = len(a) - i, len(b) - j
-    n = common_prefix(a, i, view_b, j, rest_a if rest_a < rest_b else rest_b)
+    n = known + common_prefix(a, i + known, view_b, j + known, (rest_a if rest_a < rest_b else rest_b) - known)
     if n == rest_a == rest_b:
         return n
     return max(0, a.rfind(b"\n", i, i + n) + 1 - i)
@@ -39,7 +42,7 @@ def one_line(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> tuple[in
         return None
     for p, q in ((below_a, j), (i, below_b), (below_a, below_b)):
         if len(b) - q > COMMIT and a.startswith(view_b[q : q + COMMIT], p):
-            n = snake(a, p, b, view_b, q)
+            n = snake(a, p, b, view_b, q, known=COMMIT)
             if n >= COMMIT:
                 return p, q, n
     return None
