@@ -69,7 +69,7 @@ def test_a_publish_without_a_clear_answer_is_exit_4(
     mergepub: Runner, server: Server, answer: object, policy: str
 ) -> None:
     result = publish(mergepub, server(answer), "--expected-version", "4", "--on-conflict", policy)
-    assert (result.status, result.out) == (4, b"")
+    assert (result.status, result.out) == (4, b""), result.err
     assert result.err.startswith("mergepub: ")
 
 
