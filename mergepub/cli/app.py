@@ -12,7 +12,7 @@ import click
 from mergepub import status
 from mergepub.cli.answers import write_json
 from mergepub.cli.mergefile import ERROR as MERGE_ERROR
-from mergepub.cli.options import Call, HelpInBytes
+from mergepub.cli.options import Call, HelpInBytes, store_option
 from mergepub.cli.streams import INTERRUPTED, complain, printable, write_stdout
 from mergepub.errors import InputError, OutputError
 
@@ -83,7 +83,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     epilog="Each command has --help with an example. Every option can be set in the environment: "
     "MERGEPUB_STORE, MERGEPUB_PUBLISH_ON_CONFLICT, ...",
 )
-@click.option("--store", metavar="URL", help="Where the documents are: sqlite:///FILE, or a plain path.")
+@store_option
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")
 def mergepub(store: str | None) -> None:
     """Publish documents by compare-and-swap; merge what others published in between; never lose an edit."""

@@ -6,11 +6,13 @@ Every option is named by its long form, so that the environment (``MERGEPUB_PUBL
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from mergepub.cli.streams import write_stdout
 from mergepub.paths import MAX_VERSION
@@ -108,10 +110,21 @@ def file_argument(function: Shell) -> Shell:
 
 
 def store_option(function: Shell) -> Shell:
-    """``--store URL``."""
+    """``--store URL``, and ``--token-file FILE`` for the stores that ask for a secret."""
+    function = click.option(
+        "--token-file", metavar="FILE", expose_value=False, callback=_use_token_file, help="Holds the store's token."
+    )(function)
     return click.option("--store", metavar="URL", help="Where the documents are: sqlite:///FILE, or a plain path.")(
         function
     )
+
+
+def _use_token_file(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Put the file where stores look for it; given to a command, it is nearer than a token of the environment."""
+    given = ctx.get_parameter_source(param.name or "")
+    if value and not (ctx.parent is None and given is ParameterSource.ENVIRONMENT):
+        os.environ["MERGEPUB_TOKEN_FILE"] = value
+        os.environ.pop("MERGEPUB_TOKEN", None)
 
 
 def json_option(function: Shell) -> Shell:
@@ -151,15 +164,12 @@ def label_options(command: str) -> Callable[[Shell], Shell]:
 
 def default_author() -> str:
     """``user@host``, as far as the system tells; never an error."""
-    import os
-
     name = next((os.environ[key] for key in ("LOGNAME", "USER") if os.environ.get(key)), None) or _name_of_uid()
     author = f"{name}@{os.uname().nodename}"
     return "".join(c if c.isprintable() else "?" for c in author)
 
 
 def _name_of_uid() -> str:
-    import os
     import pwd
 
     try:

@@ -146,6 +146,15 @@ def test_the_nearest_store_wins(mergepub: Runner, monkeypatch):
     assert used(after=("--store", "late.db")) == "late"
 
 
+def test_a_token_file_is_nearer_than_a_token_of_the_environment(process: Runner, monkeypatch):
+    monkeypatch.setenv("MERGEPUB_STORE", "http://127.0.0.1:9")
+    monkeypatch.setenv("MERGEPUB_TOKEN", "secret")
+    for call in (["fetch", "/a", "--token-file", "nowhere"], ["--token-file", "nowhere", "fetch", "/a"]):
+        result = process(*call)
+        assert (result.status, result.out) == (2, b"")
+        assert "nowhere" in result.err
+
+
 def test_defaults_from_a_table_are_below_variables_and_flags(guide: bytes, monkeypatch):
     """What a configuration file sets by long option name reaches the options through click's default_map."""
     command = group.get_command(click.Context(group), "publish")
