@@ -8,13 +8,10 @@ from mergepub.merge.markers import SMALLEST
 from mergepub.merge.myers import edit_script
 from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, Region, regions
 from mergepub.merge.render import FAVOURS, STYLES, Rendering, render, trimmed
-from mergepub.merge.ties import joined_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from mergepub.merge.lines import Range
 
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "adjacent": ("clean", "conflict"),
@@ -142,16 +139,11 @@ def _find_regions(texts: tuple[bytes, bytes, bytes], *, touching: bool, engine: 
         return merge3_regions(base, ours, theirs)
     scripts = edit_script(base, ours), edit_script(base, theirs)
     found = regions(base, ours, theirs, *scripts, touching=touching)
-    places = _conflict_places(found)
-    if not places:
-        return found
-    higher = joined_up(base, ours, scripts[0], places), joined_up(base, theirs, scripts[1], places)
-    other = found if higher == scripts else regions(base, ours, theirs, *higher, touching=touching)
-    return other if len(_conflict_places(other)) < len(places) else found
+    if any(region.kind == CONFLICT for region in found):
+        from mergepub.merge.ties import without_ties  # noqa: PLC0415 - most merges have no conflict
 
-
-def _conflict_places(found: list[Region]) -> list[Range]:
-    return [region.base for region in found if region.kind == CONFLICT]
+        return without_ties(found, texts, scripts, touching=touching)
+    return found
 
 
 def _by_law(base: bytes, ours: bytes, theirs: bytes, marker_size: int) -> Merged | None:

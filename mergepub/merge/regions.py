@@ -84,6 +84,8 @@ def regions(
     theirs_script: list[Hunk],
     *,
     touching: bool = False,
+    at: tuple[int, int, int] = (0, 0, 0),
+    end: int | None = None,
 ) -> list[Region]:
     """The regions of a merge, in base order.
 
@@ -94,8 +96,11 @@ def regions(
         ours_script: Canonical edit script from base to ours: hunks ascend, never touch, gaps are byte-equal.
         theirs_script: The same from base to theirs.
         touching: Hunks that merely touch conflict too (git's verdicts).
+        at: Where in base, ours and theirs to begin, for a part of a merge whose hunks alone the scripts hold.
+        end: Where in the base to end; None is its end.
     """
     walk = _Walk(base, ours, theirs, touching)
+    walk.at = at
     i = j = 0
     while i < len(ours_script) and j < len(theirs_script):
         h, k = ours_script[i], theirs_script[j]
@@ -114,7 +119,7 @@ def regions(
         walk.take_ours(h)
     for k in theirs_script[j:]:
         walk.take_theirs(k)
-    walk.skip_to(len(base))
+    walk.skip_to(len(base) if end is None else end)
     return walk.found
 
 

@@ -92,8 +92,7 @@ def render(found: list[Region], base: bytes, ours: bytes, theirs: bytes, how: Re
         result.settled = len(conflicts)
     if conflicts:
         renderer.set_markers(result.marker_size)
-    for region in found:
-        result.pieces += renderer.pieces(region)
+    renderer.write(found, result.pieces)
     return result
 
 
@@ -115,10 +114,18 @@ class _Renderer:
         start, base, middle, end = (marker_line(char, size, label, self.ending) for char, label in labelled)
         self.markers = (start, base, middle, end)
 
-    def pieces(self, region: Region) -> list[bytes | memoryview]:
-        if region.kind == CONFLICT:
-            return self._marked(region) if self.how.favour is None else self._favoured(region)
-        return [self._text(*_standing(region, self.ours, self.theirs))]
+    def write(self, found: list[Region], pieces: list[bytes | memoryview]) -> None:
+        ours, theirs = memoryview(self.ours), memoryview(self.theirs)
+        conflict = self._marked if self.how.favour is None else self._favoured
+        for region in found:
+            if region.kind == CONFLICT:
+                pieces += conflict(region)
+            elif self.how.ending is not None or region.text is not None:
+                pieces.append(self._text(*_standing(region, self.ours, self.theirs)))
+            elif region.kind == THEIRS:
+                pieces.append(theirs[slice(*region.theirs)])
+            else:
+                pieces.append(ours[slice(*region.ours)])
 
     def _text(self, body: bytes, span: Range) -> bytes | memoryview:
         part = slice(*span)

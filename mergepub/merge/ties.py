@@ -2,24 +2,84 @@
 
 A canonical script puts every pure hunk as far down as it goes. Often the same hunk could as well stand one gap higher,
 joined with the hunk above it: a paragraph and its blank line may be taken as inserted before or after the next blank
-line. Where two sides clash, the higher place is tried too, for the hunks of that conflict alone; everywhere else the
-canonical place stands, so that the same insertion made by both sides keeps meeting itself.
+line. Where two sides clash, the higher place is tried too, and stands where it leaves fewer conflicts; everywhere else
+the canonical place stands, so that the same insertion made by both sides keeps meeting itself.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from mergepub.merge.lines import ends_terminated, same_text
-from mergepub.merge.slide import canonical
+from mergepub.merge.regions import CONFLICT, UNCHANGED, Region, regions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from mergepub.merge.lines import Range
     from mergepub.merge.regions import Hunk
 
+    Bodies = tuple[bytes, bytes, bytes]
+    Scripts = tuple[list[Hunk], list[Hunk]]
 
-def joined_up(a: bytes, b: bytes, hunks: Sequence[Hunk], places: Sequence[Range]) -> list[Hunk]:
+
+def without_ties(found: list[Region], bodies: Bodies, scripts: Scripts, *, touching: bool) -> list[Region]:
+    """The regions, without those conflicts that a higher place of a hunk dissolves.
+
+    Args:
+        found: The regions of a merge.
+        bodies: Base, ours and theirs.
+        scripts: The canonical scripts from base to ours and to theirs, of which ``found`` was made.
+        touching: As in :func:`mergepub.merge.regions.regions`.
+    """
+    places = [region.base for region in found if region.kind == CONFLICT]
+    ours, our_joints = joined_up(bodies[0], bodies[1], scripts[0], places)
+    theirs, their_joints = joined_up(bodies[0], bodies[2], scripts[1], places)
+    joints = sorted(our_joints + their_joints)
+    if not joints:
+        return found
+    result: list[Region] = []
+    for stretch in _stretches(found, joints):
+        if len(stretch) > 1 and any(region.kind == UNCHANGED for region in stretch):
+            result += _better(stretch, bodies, (ours, theirs), touching)
+        else:
+            result += stretch
+    return result
+
+
+def _stretches(found: list[Region], joints: list[Range]) -> Iterator[list[Region]]:
+    """The regions cut at every unchanged one that no joint reaches over, each of these a stretch of its own."""
+    stretch: list[Region] = []
+    reach, following = 0, iter([*joints, (found[-1].base[1] + 1, 0)])
+    start, end = next(following)
+    for region in found:
+        while start <= region.base[0]:
+            reach = max(reach, end)
+            start, end = next(following)
+        if region.kind != UNCHANGED or region.base[0] < reach:
+            stretch.append(region)
+            continue
+        yield stretch
+        yield [region]
+        stretch = []
+    yield stretch
+
+
+def _better(stretch: list[Region], bodies: Bodies, scripts: Scripts, touching: bool) -> list[Region]:
+    """A stretch as the other scripts have it, where that leaves fewer conflicts."""
+    first, end = stretch[0], stretch[-1].base[1]
+    at = (first.base[0], first.ours[0], first.theirs[0])
+    ours, theirs = (script[bisect_left(script, at[:1]) : bisect_left(script, (end + 1,))] for script in scripts)
+    other = regions(*bodies, ours, theirs, touching=touching, at=at, end=end)
+    return other if _conflicts(other) < _conflicts(stretch) else stretch
+
+
+def _conflicts(found: list[Region]) -> int:
+    return sum(region.kind == CONFLICT for region in found)
+
+
+def joined_up(a: bytes, b: bytes, hunks: Sequence[Hunk], places: Sequence[Range]) -> tuple[list[Hunk], list[Range]]:
     """The script with its pure hunks at ``places`` moved up to join the hunk above, where that is as true a script.
 
     Args:
@@ -27,8 +87,12 @@ def joined_up(a: bytes, b: bytes, hunks: Sequence[Hunk], places: Sequence[Range]
         b: The side.
         hunks: A canonical script from ``a`` to ``b``.
         places: Base ranges, in order; a joint is tried where one of both hunks meets one of them.
+
+    Returns:
+        the script, and the base ranges that the joints reach over.
     """
     result: list[Hunk] = []
+    joints: list[Range] = []
     near = False
     for hunk, meets in zip(hunks, _meeting(hunks, places), strict=True):
         joint = _joint(a, b, result[-1], hunk) if result and (meets or near) else None
@@ -36,8 +100,9 @@ def joined_up(a: bytes, b: bytes, hunks: Sequence[Hunk], places: Sequence[Range]
         if joint is None:
             result.append(hunk)
         else:
+            joints.append((joint[0], hunk[1]))
             result[-1] = joint
-    return canonical(a, b, result)
+    return result, joints
 
 
 def _meeting(hunks: Sequence[Hunk], places: Sequence[Range]) -> list[bool]:

@@ -70,20 +70,21 @@ def test_a_converted_document_merges_as_its_plain_form_does(base: bytes, ours: b
 @settings(max_examples=300)
 @given(BODY, BODY)
 def test_a_script_whose_hunks_are_joined_higher_still_makes_the_side_of_the_base(base: bytes, side: bytes) -> None:
-    script = joined_up(base, side, edit_script(base, side), [(0, len(base))])
+    script, joints = joined_up(base, side, edit_script(base, side), [(0, len(base))])
     at, made = 0, b""
     for a0, a1, b0, b1 in script:
         assert at < a0 or at == 0
         made += base[at:a0] + side[b0:b1]
         at = a1
     assert made + base[at:] == side
+    assert len(script) + len(joints) == len(edit_script(base, side))
 
 
 def test_a_deletion_joins_the_deletion_above_it_at_a_clash_alone() -> None:
     base, side = b"1\n\n2\n\n3\n", b"\n3\n"
     script = [(0, 2, 0, 0), (3, 6, 1, 1)]
-    assert joined_up(base, side, script, [(0, 1)]) == [(0, 5, 0, 0)]
-    assert joined_up(base, side, script, [(7, 8)]) == script
+    assert joined_up(base, side, script, [(0, 1)]) == ([(0, 5, 0, 0)], [(0, 6)])
+    assert joined_up(base, side, script, [(7, 8)]) == (script, [])
 
 
 @pytest.mark.parametrize("heavy", ["re", "typing", "dataclasses", "enum", "difflib", "collections", "merge3"])
