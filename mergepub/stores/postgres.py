@@ -5,8 +5,8 @@ the schema in postgres_schema.py, what the operations do in sql.py.
 
 **Writing.** A write locks the row of its document's head and nothing else, reads the head, and swaps it; writers of
 other documents never wait for it. Where there is no row to lock yet, two creators meet at the key of the first version:
-the loser's transaction is undone and repeated, and then sees the winner. Statements go out in a pipeline, so a publish
-is three round trips however many statements it takes: lock and head; rows and swap; commit.
+the loser's transaction is undone and repeated, and then sees the winner. Statements go out in a pipeline, those that
+change rows as one, so a publish is three round trips: lock and head; rows and swap; commit.
 
 **The schema** is PostgreSQL's word for a drawer in a database; ours is called ``mergepub`` unless ``?schema=NAME`` says
 otherwise. ``mergepub store init`` makes it; so does the first document, where the role may. Opening looks with plain
@@ -17,9 +17,11 @@ Nothing is announced by NOTIFY: all commits that carry one queue for a single lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -31,7 +33,7 @@ from mergepub.stores.postgres_wire import Binary, Connection, Pool, settings_of,
 from mergepub.stores.sql import SCHEMA, SqlStore, Transaction
 
 if TYPE_CHECKING:
-    from psycopg import Cursor
+    from mergepub.stores.sql import Cursor
 
 T = TypeVar("T")
 
@@ -83,7 +85,7 @@ class PostgresStore(SqlStore):
         with self._translated(), self._connection() as connection, connection.pipeline():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                return operation(_Pipelined(Binary(connection), postgres_schema.DIALECT))
+                return operation(_Batching(connection))
             finally:
                 connection.execute("COMMIT")
 
@@ -106,8 +108,10 @@ class PostgresStore(SqlStore):
         ):
             connection.execute("BEGIN")
             locked = connection.execute(_LOCK, (path,))
+            transaction = _Batching(connection)
             try:
-                done = operation(_Pipelined(Binary(connection), postgres_schema.DIALECT))
+                done = operation(transaction)
+                transaction.send()
                 self._check_number(locked)
             except MergepubError:
                 connection.execute("ROLLBACK")
@@ -116,7 +120,7 @@ class PostgresStore(SqlStore):
             connection.execute("COMMIT")
         return done
 
-    def _check_number(self, locked: Cursor[tuple[Any, ...]]) -> None:
+    def _check_number(self, locked: psycopg.Cursor[tuple[Any, ...]]) -> None:
         """Commit nothing to a schema that a newer mergepub has upgraded since this store was opened."""
         row = locked.fetchone()
         if row is None or row[0] != SCHEMA:
@@ -157,12 +161,51 @@ class _Commit:
     sent: bool = False
 
 
-class _Pipelined(Transaction):
-    """Statements of one transaction in a pipeline: sent without waiting, until somebody asks for an answer."""
+class _Batching(Transaction):
+    """One transaction in as few messages as it takes: a statement costs more by its message than by its work.
+
+    What is ``put`` waits, and travels as the common table expressions of the next statement: they are one statement
+    then, and see the state before it. So two on one table never travel together, and whatever reads sends them first.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(Binary(connection), postgres_schema.DIALECT)
+        self._waiting: dict[str, tuple[str, Sequence[object]]] = {}  # by table
+
+    def put(self, statement: str, *values: object) -> None:
+        """See ``Transaction.put``; anything but a change of rows is sent by itself."""
+        table = _changed_table(statement)
+        if table is None or table in self._waiting:
+            self.send()
+        if table is None:
+            self._execute(statement, values)
+        else:
+            self._waiting[table] = statement, values
 
     def run(self, statement: str, *values: object) -> int:
-        """See ``Transaction.run``; the number of rows is an answer to wait for."""
-        cursor = self._execute(statement, values)
-        # Asking for a row is how psycopg is made to wait: its sync() does so before all of a large body has left.
-        self.row("SELECT 1")
-        return cursor.rowcount
+        """See ``Transaction.run``, of a change of rows."""
+        self.put(f"{statement} RETURNING 1", *values)
+        cursor = self.send()
+        assert cursor is not None, "it was put just now"
+        return len(cursor.fetchall())
+
+    def send(self) -> Cursor | None:
+        """Send what waits as one statement; the answer is the last one's."""
+        if not self._waiting:
+            return None
+        *others, (last, _) = self._waiting.values()
+        values = [value for _, values in self._waiting.values() for value in values]
+        self._waiting.clear()
+        parts = ", ".join(f"part{i} AS ({statement})" for i, (statement, _) in enumerate(others))
+        return super()._execute(f"WITH {parts} {last}" if parts else last, values)
+
+    def _execute(self, statement: str, values: Sequence[object]) -> Cursor:
+        self.send()
+        return super()._execute(statement, values)
+
+
+@cache
+def _changed_table(statement: str) -> str | None:
+    """The table whose rows ``statement`` changes, None when it does something else."""
+    match = re.match(r"\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+(\w+)", statement)
+    return match and match[1]

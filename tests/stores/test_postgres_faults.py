@@ -128,7 +128,7 @@ def test_what_another_writer_undid_is_begun_anew_and_in_the_end_is_contention(st
 
     def fails(tx: Transaction) -> None:
         begun.append(tx)
-        tx.run(f"DO $$ BEGIN RAISE EXCEPTION 'undone' USING ERRCODE = '{state}'; END $$")
+        tx.put(f"DO $$ BEGIN RAISE EXCEPTION 'undone' USING ERRCODE = '{state}'; END $$")
 
     def succeeds_at_last(tx: Transaction) -> str:
         if len(begun) < ATTEMPTS - 1:
@@ -245,10 +245,10 @@ def test_a_connection_lost_while_committing_leaves_the_outcome_open_and_repeatin
             FOR EACH ROW EXECUTE FUNCTION {schema}.die()""",
     )
     for statement in statements:
-        store._write("/", lambda tx, statement=statement: tx.run(statement))
+        store._write("/", lambda tx, statement=statement: tx.put(statement))
     with pytest.raises(UnknownOutcomeError, match="may or may not have happened"):
         store.publish(DOC, b"2", Version(1))
-    store._write("/", lambda tx: tx.run(f"DROP FUNCTION {schema}.die CASCADE"))
+    store._write("/", lambda tx: tx.put(f"DROP FUNCTION {schema}.die CASCADE"))
     receipt = store.publish(DOC, b"2", Version(1))
     assert (receipt.version.number, receipt.replayed) == (2, False)
 
