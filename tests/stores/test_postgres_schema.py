@@ -5,14 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from mergepub.documents import ABSENT, Version
-from mergepub.errors import DeniedError, InvalidStoreError, MergepubError, NotFoundError
+from mergepub.errors import DeniedError, InputError, InvalidStoreError, MergepubError, NotFoundError
 from mergepub.stores import postgres, postgres_schema, sql
 from mergepub.stores.postgres import PostgresStore
+from mergepub.stores.tokens import Token, TokenStore
 
 if TYPE_CHECKING:
     from tests.stores.postgres_server import PostgresServer
@@ -225,6 +227,24 @@ def test_a_role_without_the_right_to_create_tables_uses_a_store_that_stands(
     store.publish("/a", b"3", ABSENT)
     assert [revision.version for revision in store.versions("/a")] == [4, 3, 2, 1]
     assert list(store.verify()) == []
+    store.close()
+
+
+def test_a_granted_role_keeps_the_tokens_of_its_service(
+    postgres_server: PostgresServer, postgres_database: str, role: str
+) -> None:
+    make(postgres_server.url(postgres_database), role)
+    store = PostgresStore(postgres_server.url(postgres_database, role))
+    tokens = TokenStore(store)
+    token = Token("CI", "key", "digest", ("publish:/docs/**", "read:/**"), "2026-01-01T00:00:00Z")
+    tokens.add(token)
+    with pytest.raises(InputError, match="there is a token 'CI' already"):
+        tokens.add(token)
+    tokens.revoke("CI")
+    tokens.add(replace(token, key="key2"))
+    assert tokens.load() == [replace(token, key="key2")]
+    with pytest.raises(NotFoundError):
+        tokens.revoke("CD")
     store.close()
 
 
