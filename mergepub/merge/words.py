@@ -9,6 +9,8 @@ hunks that merely touch conflict, and one conflict among the words leaves the wh
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from mergepub.merge.myers import edit_script
 from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, WORDS, Region, regions
 
@@ -39,6 +41,10 @@ def merge_words(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     found = regions(b.keys, o.keys, t.keys, *scripts, touching=True)
     if any(region.kind == CONFLICT for region in found) or not words_between(found, b.keys):
         return None
+    if _phrases(o.keys, [r.ours for r in found if r.kind == OURS]) & _phrases(
+        t.keys, [r.theirs for r in found if r.kind == THEIRS]
+    ):
+        return None  # both brought in one phrase, each at a place of its own: it would stand twice
     return b"".join(_written(found, b, o, t))
 
 
@@ -54,6 +60,15 @@ def words_between(found: Sequence[Region], keys: bytes) -> bool:
         else:
             last = region.kind
     return True
+
+
+def _phrases(keys: bytes, spans: list[tuple[int, int]]) -> set[tuple[bytes, bytes]]:
+    """Every two words in a row that stand in one of the ranges."""
+    found: set[tuple[bytes, bytes]] = set()
+    for start, end in spans:
+        words = [key for key in keys[start:end].split(b"\n") if key.translate(None, _NO_WORD)]
+        found.update(pairwise(words))
+    return found
 
 
 class Tokens:

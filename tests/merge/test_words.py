@@ -50,6 +50,14 @@ def test_punctuation_alone_is_no_word_that_could_stand_between() -> None:
     assert merged(b"a | and | b\n", b"x | and | b\n", b"a | and | y\n") == b"x | and | y\n"
 
 
+def test_a_phrase_that_both_sides_bring_in_at_different_places_would_stand_twice_and_conflicts() -> None:
+    base = b"Start the server and open the page.\n"
+    ours = b"On Linux hosts, start the server and open the page.\n"
+    theirs = b"Start the server and open the page on Linux hosts, as root.\n"
+    assert merged(base, base.replace(b"Start", b"On Linux hosts, start"), theirs.replace(b"on", b"On")) is None
+    assert merged(base, ours, theirs.replace(b" on Linux hosts", b" soon")) is not None
+
+
 def test_letters_of_every_language_stay_whole() -> None:
     base = "über die Grüße für Zoë 東京 と 大阪\n".encode()
     ours, theirs = base.replace("Grüße".encode(), "Grüsse".encode()), base.replace("大阪".encode(), "京都".encode())
