@@ -12,7 +12,8 @@ change rows as one, so a publish is three round trips: lock and head; rows and s
 otherwise. ``mergepub store init`` makes it; so does the first document, where the role may. Opening looks with plain
 SELECTs, so a role without the right to create tables can use a store that stands.
 
-Nothing is announced by NOTIFY: all commits that carry one queue for a single lock, which every publish would pay for.
+Nothing is announced by NOTIFY: its commits queue for a single lock, which halves the rate of eight writers of documents
+of their own. Who wants to wait for a change looks at the head from time to time.
 """
 
 from __future__ import annotations
@@ -187,6 +188,7 @@ class _Batching(Transaction):
         self.put(f"{statement} RETURNING 1", *values)
         cursor = self.send()
         assert cursor is not None, "it was put just now"
+        # Not Pipeline.sync(): it begins to wait before all of a large body has left, and the server waits for the rest.
         return len(cursor.fetchall())
 
     def send(self) -> Cursor | None:
