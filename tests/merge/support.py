@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
+from mergepub.merge.lines import converted_ending, plain
 from mergepub.merge.markers import Conflict, parse
 from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, UNCHANGED, WORDS, Region
 
@@ -38,13 +39,14 @@ def part(body: bytes, span: tuple[int, int]) -> bytes:
 def check_regions(merged: Merged, base: bytes, ours: bytes, theirs: bytes) -> None:
     """The regions cover the bodies exactly and in order, and each is what its kind says (but for converted endings)."""
     at = [0, 0, 0]
+    converted = converted_ending(base, ours, theirs)
     for region in merged.regions:
         spans = (region.base, region.ours, region.theirs)
         assert [span[0] for span in spans] == at
         at = [span[1] for span in spans]
-        texts = [
-            part(body, span).replace(b"\r\n", b"\n") for body, span in zip((base, ours, theirs), spans, strict=True)
-        ]
+        texts = [part(body, span) for body, span in zip((base, ours, theirs), spans, strict=True)]
+        if converted:
+            texts = [plain(text) for text in texts]
         if region.kind == UNCHANGED:
             assert texts[0] == texts[1] == texts[2]
         if region.kind == BOTH:
