@@ -1,6 +1,31 @@
-"""The merge engine: three bodies in, one merged body out. Pure: no files, no clock, no randomness.
+"""The merge engine: three bodies in, one merged body out. Pure: bytes and values, no files, no clock, no randomness.
 
-``diff3()`` is the whole of it for a caller; ``markers`` reads marked bodies back.
+For a caller there is :func:`diff3`, and :mod:`~mergepub.merge.markers` to read a marked body back. For the next
+engineer, the way of a merge from top to bottom:
+
+1. ``diff3.py`` asks the laws first. Where a side equals the base, or the sides equal each other, the answer is known
+   whatever the bytes. Then a NUL byte is refused. Where a side converted every line ending of the document, the three
+   texts are merged in their plain form and written in the new one (``lines.py``).
+2. Two edit scripts, base to ours and base to theirs, are found (``myers.py``). Where edits are few the search runs on
+   the raw bytes, and nothing is ever split into lines (``bytewise.py``, after E. Myers, *An O(ND) Difference Algorithm
+   and Its Variations*, 1986). Where they are dense, a window of lines is split, stripped of lines that the other side
+   lacks, cut at lines that are unique on both sides (``anchors.py``, Bram Cohen's patience diff), and solved exactly
+   between these cuts (``lcs.py``: Hunt and Szymanski 1977; bit-parallel rows, Crochemore et al. 2001, Hyyrö 2004).
+3. The scripts are made canonical: pure insertions and deletions slide down as far as they go (``slide.py``), so that
+   the same insertion made by both sides stands at the same point; matches of weak lines inside a rewritten block are
+   given up (``weak.py``), so that one blank line never holds two halves of a rewrite apart.
+4. One walk over both scripts groups the hunks that concern each other and makes *regions* of them (``regions.py``): a
+   kind and three byte ranges. This value stands between the algorithm and every output. What conflicts is decided in
+   two predicates there and nowhere else. (S. Khanna, K. Kunal and B. Pierce, *A Formal Investigation of Diff3*, 2007,
+   say what a line merge can promise and what it cannot.)
+5. Where two sides clash, other scripts of the same length may not (``ties.py``); and on request different words of the
+   same lines may merge (``words.py``): the same scripts and the same walk, with words for lines.
+6. ``render.py`` turns regions into bytes: three styles, three favours, the marker size at which no text can be mistaken
+   for a marker. ``markers.py`` writes marker lines and reads them back; a test takes every merge through both.
+
+All positions are byte offsets at line boundaries, all ranges half open; no text is copied before it is rendered, so
+memory grows with the edits and not with the document. Nothing below imports a module that is slow to load: a merge from
+the command line takes hardly longer than Python needs to start.
 """
 
 from __future__ import annotations

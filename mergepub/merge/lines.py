@@ -7,6 +7,8 @@ positions are byte offsets, all ranges half open and at line boundaries. What di
 
 from __future__ import annotations
 
+from mergepub.merge.spans import common_prefix
+
 LF = b"\n"
 CRLF = b"\r\n"
 
@@ -14,7 +16,6 @@ Range = tuple[int, int]
 """Start and end of a part of a body: byte offsets, half open."""
 
 _NEWLINE = LF[0]
-_CHUNK = 1 << 14
 
 
 def line_count(body: bytes, span: Range) -> int:
@@ -40,16 +41,7 @@ def common_head(a: bytes, span: Range, b: bytes, other: Range) -> int:
     limit = min(a1 - a0, b1 - b0)
     if not limit or a[a0] != b[b0]:
         return 0
-    view, low = memoryview(b)[b0 : b0 + limit], 0
-    while low < limit and a.startswith(view[low : low + _CHUNK], a0 + low):
-        low = min(low + _CHUNK, limit)
-    high = min(low + _CHUNK, limit)  # the first difference stands somewhere in [low, high]
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a.startswith(view[low:middle], a0 + low):
-            low = middle
-        else:
-            high = middle - 1
+    low = common_prefix(a, a0, memoryview(b), b0, limit)
     if low == a1 - a0 == b1 - b0:
         return low
     return max(a.rfind(LF, a0, a0 + low) + 1 - a0, 0)
