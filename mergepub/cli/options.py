@@ -91,12 +91,36 @@ class Label(TextType):
         return text
 
 
-def switch(command: str, name: str, value: str, parameter: str, text: str) -> Callable[[Shell], Shell]:
-    """One of several flags that set the same parameter: the last one given counts."""
-    variable = f"MERGEPUB_{command.upper()}_{name.upper()}"
-    return click.option(
-        f"--{name}", parameter, flag_value=value, type=click.UNPROCESSED, envvar=variable, default=None, help=text
-    )
+class Ordered(click.Option):
+    """One of several options of which the last one given counts; each keeps its own name, variable and default."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """As for every option, and note when it is met on the command line."""
+        super().add_to_parser(parser, ctx)
+        for name in self.opts:
+            met = parser._long_opt[name]
+            met.process = self._noting(met.process, ctx)
+
+    def _noting(self, process: Callable[[Any, Any], None], ctx: click.Context) -> Callable[[Any, Any], None]:
+        def note(value: Any, state: Any) -> None:
+            ctx.meta[_ORDER] = [*ctx.meta.get(_ORDER, []), self.name]
+            process(value, state)
+
+        return note
+
+
+_ORDER = "mergepub.order"
+
+
+def last_given(ctx: click.Context, *names: str) -> str | None:
+    """Which of the ``Ordered`` options counts: the last on the command line, else one set otherwise, else None."""
+    met = [name for name in ctx.meta.get(_ORDER, []) if name in names]
+    return next(iter(met[-1:] or [name for name in names if ctx.params.get(name)]), None)
+
+
+def switch(name: str, text: str) -> Callable[[Shell], Shell]:
+    """A flag of which the last of several counts."""
+    return click.option(f"--{name}", name, cls=Ordered, is_flag=True, help=text)
 
 
 def path_argument(function: Shell) -> Shell:

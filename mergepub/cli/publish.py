@@ -22,6 +22,7 @@ from mergepub.cli.options import (
     file_argument,
     json_option,
     label_options,
+    last_given,
     path_argument,
     store_option,
     switch,
@@ -98,8 +99,8 @@ _MERGE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
 @click.option(
     "--favour-path", metavar="GLOB=union", multiple=True, help="Keep both sides where such documents conflict."
 )
-@switch("publish", "ours", "ours", "favour", "Settle conflicts with your lines.")
-@switch("publish", "theirs", "theirs", "favour", "Settle conflicts with the head's lines.")
+@switch("ours", "Settle conflicts with your lines.")
+@switch("theirs", "Settle conflicts with the head's lines.")
 @merge_options
 @click.option("--allow-markers", is_flag=True, help="Permit a body that holds a conflict block.")
 @click.option("--allow-empty", is_flag=True, help="Permit an empty body from standard input.")
@@ -119,7 +120,8 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     check_path(path)
     if expected is None:
         raise _no_version(path, file)
-    favour = given["favour"] or favour_for(path, given["favour_path"])
+    by_path = favour_for(path, given["favour_path"])
+    favour = last_given(context, "ours", "theirs") or by_path
     form.check()
     options = publishing.MergeOptions(
         style=given["style"],

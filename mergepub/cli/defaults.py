@@ -1,0 +1,168 @@
+"""Configuration files on their way to the options: found, parsed when there are any, given to click as defaults.
+
+click counts a flag before a variable before these defaults. What a file may say is decided in ``configuration``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mergepub.errors import InputError
+
+if TYPE_CHECKING:
+    from mergepub.configuration import Layer, Path, Setting
+
+FILE_NAME = "mergepub.toml"
+
+
+def configuration_files() -> list[str]:
+    """The configuration files that exist: the user's, then the project's, which counts more."""
+    user = os.path.join(_user_folder(), "mergepub", FILE_NAME)  # noqa: PTH118 - pathlib costs every command milliseconds
+    found = [user] if os.path.isfile(user) else []  # noqa: PTH113 - as above
+    project = next((name for name in _upwards() if os.path.isfile(name)), None)  # noqa: PTH113 - as above
+    return found + [project] * (project is not None and project not in found)
+
+
+def _user_folder() -> str:
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    return folder if folder.startswith("/") else os.path.expanduser("~/.config")  # noqa: PTH111 - as above
+
+
+def _upwards() -> Iterator[str]:
+    try:
+        folder = os.getcwd()  # noqa: PTH109 - as above
+    except OSError:  # the working directory was removed
+        return
+    while True:
+        yield os.path.join(folder, FILE_NAME)  # noqa: PTH118 - as above
+        above = os.path.dirname(folder)  # noqa: PTH120 - as above
+        if above == folder:
+            return
+        folder = above
+
+
+def read_layers() -> list[Layer]:
+    """The configuration files, parsed, the nearest last.
+
+    Raises:
+        InputError: a file that cannot be read or is no TOML.
+    """
+    return [_layer(name) for name in configuration_files()]
+
+
+def _layer(name: str) -> Layer:
+    import tomllib
+
+    from mergepub.cli.streams import read_file
+    from mergepub.configuration import Layer
+
+    try:
+        table = tomllib.loads(read_file(name).decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{name} is not TOML: {error}", hint="mend the line, or move the file away") from None
+    return Layer(name, os.path.dirname(name), table)  # noqa: PTH120 - as above
+
+
+def defaults_for(command: click.Command, parent: click.Context, name: str) -> dict[str, Any] | None:
+    """What the configuration files set for ``command``, by the names of its parameters; None where there is no file.
+
+    Raises:
+        InputError: something in a file that concerns this command cannot be, naming the file and the key.
+    """
+    if not configuration_files() or isinstance(command, click.Group):
+        return None
+    found = settings_of(command, parent, name, read_layers())
+    return {option.name or "": value for option, value, _ in found}
+
+
+def settings_of(
+    command: click.Command, parent: click.Context, name: str, layers: list[Layer]
+) -> list[tuple[click.Option, Any, Setting]]:
+    """Every option of ``command`` that a layer sets, with its value as the option takes it."""
+    from mergepub.configuration import settings
+
+    options = options_of(command)
+    kinds = {key: _kind(option) for key, option in options.items()}
+    found = settings(layers, (*_path(parent), name), kinds, Tree(parent.find_root()))
+    return [(options[key], _value(options[key], key, setting), setting) for key, setting in found.items()]
+
+
+def _path(context: click.Context) -> Path:
+    above = _path(context.parent) if context.parent else ()
+    return (*above, context.info_name or "") if context.parent else ()
+
+
+def options_of(command: click.Command) -> dict[str, click.Option]:
+    """The options of a command that can be configured, by long name."""
+    found = {}
+    for option in command.params:
+        if isinstance(option, click.Option):
+            found[max(option.opts, key=len).lstrip("-")] = option
+    return found
+
+
+def _kind(option: click.Option) -> str:
+    from mergepub import configuration
+
+    if option.multiple:
+        return configuration.LIST
+    if option.is_flag:
+        return configuration.FLAG
+    return configuration.NUMBER if option.type.name in ("number", "integer") else configuration.TEXT
+
+
+def _value(option: click.Option, key: str, setting: Setting) -> Any:
+    """The value as the option takes it: checked by its type, file names starting from the folder of their file."""
+    from mergepub.configuration import anchored, beneath
+
+    value, layer = setting
+    if key == "store":
+        return anchored(value, layer.folder)
+    if option.metavar == "FILE":
+        return beneath(value, layer.folder)
+    try:
+        option.type_cast_value(click.Context(click.Command(key)), value)
+    except click.BadParameter as error:
+        reason = " ".join(error.message.split())
+        raise InputError(f"{layer.file}: {key} = {value!r}: {reason}", hint="mend the value") from None
+    return value
+
+
+class Tree:
+    """The commands of the program and their options, as configuration files may name them."""
+
+    def __init__(self, root: click.Context) -> None:
+        self._root = root
+
+    def below(self, path: Path) -> Collection[str]:
+        """The names of the commands below ``path``."""
+        command = self._command(path)
+        return command.list_commands(self._root) if isinstance(command, click.Group) else ()
+
+    def options(self, path: Path) -> Collection[str]:
+        """The long names of all options of the command ``path``, or of any command below it."""
+        command = self._command(path)
+        if not isinstance(command, click.Group):
+            return options_of(command)
+        return {name for below in self.below(path) for name in self.options((*path, below))}
+
+    def commands(self, path: Path = ()) -> Iterator[Path]:
+        """Every command that is no group, by path."""
+        if not isinstance(self._command(path), click.Group):
+            yield path
+            return
+        for below in self.below(path):
+            yield from self.commands((*path, below))
+
+    def _command(self, path: Path) -> click.Command:
+        command = self._root.command
+        for name in path:
+            assert isinstance(command, click.Group)
+            found = command.get_command(self._root, name)
+            assert found is not None, f"the program lists {name}, but does not have it"
+            command = found
+        return command
