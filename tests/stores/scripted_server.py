@@ -191,6 +191,7 @@ NO_CLEAR_ANSWER = {
     "a redirect on the same host": reply(308, Location="/elsewhere"),
     "a redirect to nowhere": reply(302),
     "404 with HTML": reply(404, HTML, kind="text/html"),
+    "404 of another service": reply(404, b'{"detail": "Not Found"}', kind="application/json"),
     "412 with HTML": reply(412, HTML, kind="text/html"),
     "418": reply(418, b"short and stout", kind="text/plain"),
 }

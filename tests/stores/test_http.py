@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mergepub.documents import ABSENT
+from mergepub.documents import ABSENT, Version
 from mergepub.errors import RejectedError
 from mergepub.stores import open_store
 from mergepub.stores.contract import MAX_BODY, Store
@@ -61,6 +61,24 @@ class OverHttp(StoreConformance):
             assert isinstance(
                 refused(lambda lines=lines: store.publish("/b", b"", ABSENT, message=lines)), RejectedError
             )
+
+    def test_a_deletion_of_the_version_that_was_fetched_is_recognised_when_repeated(self, store: Store) -> None:
+        store.publish(DOC, b"1", ABSENT)
+        version = store.fetch(DOC).version
+        assert not store.delete(DOC, version).replayed
+        assert store.delete(DOC, version).replayed
+
+    def test_a_history_and_a_listing_longer_than_a_page_are_read_to_the_end(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("mergepub.stores.http.PAGE", 3)
+        for number in range(8):
+            store.publish(DOC, b"%d" % number, Version(number))
+            store.publish(f"/list/{number}", b"", ABSENT)
+        assert [row.version for row in store.versions(DOC)] == [8, 7, 6, 5, 4, 3, 2, 1]
+        assert [row.version for row in store.versions(DOC, before=7, limit=5)] == [6, 5, 4, 3, 2]
+        assert [row.path for row in store.list("/list")] == [f"/list/{number}" for number in range(8)]
+        assert [row.path for row in store.list(after="/list/2", limit=4)] == [f"/list/{n}" for n in range(3, 7)]
 
 
 class TestHttpToSqlite(OverHttp):
