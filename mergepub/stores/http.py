@@ -329,6 +329,10 @@ class HttpStore:
         except (NotFoundError, wire.DamagedAnswerError) as error:
             yield f"{path}/v{row.version}: {error}"
             return
+        except UnavailableError as error:
+            next(self.versions(path, limit=1), None)  # raises where the whole store is away, not this version
+            yield f"{path}/v{row.version}: {error}"
+            return
         if (found.digest, len(found.body)) != (row.digest, row.size):
             yield (
                 f"{path}/v{row.version}: {len(found.body)} bytes with digest {found.digest}, but the history says"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mergepub.documents import ABSENT, Version
-from mergepub.errors import RejectedError
+from mergepub.documents import ABSENT, Version, digest_of
+from mergepub.errors import DeniedError, RejectedError, UnavailableError
 from mergepub.stores import open_store
 from mergepub.stores.contract import MAX_BODY, Store
 from mergepub.stores.http import HttpStore
+from mergepub.stores.wrappers import RetryPolicy
 from tests.stores.conformance import DOC, Opener, StoreConformance, refused
 from tests.stores.http_service import HttpService
 
@@ -98,6 +101,21 @@ class TestHttpToSqlite(OverHttp):
         assert list(behind.verify()) == []
         behind.close()
 
+    def test_verify_names_the_version_whose_body_is_damaged(
+        self, store: Store, service: HttpService, file: Path
+    ) -> None:
+        store.publish(DOC, b"one", ABSENT)
+        store.publish(DOC, b"two", Version(1))
+        connection = sqlite3.connect(file)
+        with connection:
+            connection.execute("UPDATE bodies SET body = ? WHERE digest = ?", (b"0ne", digest_of(b"one")))
+        connection.close()
+        hasty = HttpStore(service.url, policy=RetryPolicy(attempts=1))
+        (fault,) = hasty.verify()
+        assert fault.startswith(f"{DOC}/v1: ")
+        hasty.close()
+        empty_sqlite(file)
+
 
 class TestHttpToPostgres(OverHttp):
     """``http://`` to a service on PostgreSQL."""
@@ -149,3 +167,67 @@ def test_the_limit_of_a_service_is_an_error_that_names_it(tmp_path: Path) -> Non
     finally:
         store.close()
         service.remove()
+
+
+def test_verify_raises_when_the_store_goes_away(tmp_path: Path) -> None:
+    service = HttpService(str(tmp_path / "store.sqlite")).start()
+    store = HttpStore(service.url, policy=RetryPolicy(attempts=1))
+    store.publish(DOC, b"one", ABSENT)
+    faults = store.verify()
+    service.remove()
+    assert isinstance(refused(lambda: list(faults)), UnavailableError)
+    store.close()
+
+
+def test_a_service_with_tokens_takes_the_right_secret_and_no_other(tmp_path: Path) -> None:
+    url = str(tmp_path / "store.sqlite")
+    direct = open_store(url)
+    direct.publish(DOC, b"one", ABSENT)
+    direct.close()
+    command = [sys.executable, "-m", "mergepub", "token", "create", "--name", "CI", "--allow", "publish:/docs/**"]
+    secret = subprocess.run([*command, "--store", url], check=True, capture_output=True, text=True).stdout.strip()
+    service = HttpService(url).start()
+    (tmp_path / "token").write_text(secret)
+    store = HttpStore(service.url, token_file=tmp_path / "token")
+    assert store.publish(DOC, b"two", Version(1), author="somebody").version.number == 2
+    assert store.fetch(DOC).author == "CI"
+    assert isinstance(refused(lambda: store.publish("/other", b"x", ABSENT)), DeniedError)
+    for token in (None, "mp_wrong"):
+        stranger = HttpStore(service.url, token=token)
+        for call in (lambda s=stranger: s.fetch(DOC), lambda s=stranger: s.publish(DOC, b"three", Version(2))):
+            error = refused(call)
+            assert isinstance(error, DeniedError)
+            assert "MERGEPUB_TOKEN" in (error.hint or "")
+        stranger.close()
+    assert secret not in service.log
+    store.close()
+    service.remove()
+
+
+def test_a_certificate_is_trusted_only_when_its_authority_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "1",
+    ]
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, *subject, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    service = HttpService(str(tmp_path / "store.sqlite"), "--tls-cert", certificate, "--tls-key", key).start()
+    store = HttpStore(service.url, policy=RetryPolicy(attempts=1))
+    error = refused(lambda: store.publish(DOC, b"x", ABSENT))
+    assert type(error) is UnavailableError, "a handshake that failed sent nothing"
+    assert "certificate" in str(error)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", certificate)
+    assert store.publish(DOC, b"x", ABSENT).version.number == 1
+    store.close()
+    service.remove()
