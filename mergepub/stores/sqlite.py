@@ -29,6 +29,7 @@ from urllib.parse import quote
 
 from mergepub.errors import InputError, InvalidStoreError, MergepubError, NotFoundError, UnavailableError
 from mergepub.stores.contract import now
+from mergepub.stores.groupcommit import GroupCommit
 from mergepub.stores.sql import SCHEMA, Dialect, SqlStore, Transaction
 
 T = TypeVar("T")
@@ -87,6 +88,7 @@ class SqliteStore(SqlStore):
         self._idle: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
         self._owner: tuple[int, ...] = ()
+        self._group = GroupCommit(self._writing)
 
     def close(self) -> None:
         """Release all connections. The next call opens new ones."""
@@ -110,8 +112,12 @@ class SqliteStore(SqlStore):
                 done = self._created(operation)
                 if done is not None:
                     return done
-            with self._connection() as connection, self._turn(connection):
-                return operation(Transaction(connection, _DIALECT))
+            return self._group.run(operation)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        with self._connection() as connection, self._turn(connection):
+            yield Transaction(connection, _DIALECT)
 
     def _damages(self, tx: Transaction) -> list[str]:
         damages = [str(said) for (said,) in tx.rows("PRAGMA integrity_check(20)") if said != "ok"]
