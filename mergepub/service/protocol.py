@@ -83,7 +83,7 @@ class ServiceProtocol(H11Protocol):
         else:
             self._header_arrived()
 
-    def eof_received(self) -> bool | None:
+    def eof_received(self) -> bool | None:  # type: ignore[override]  # asyncio takes either
         """The client sends nothing more: a whole request is still answered, a lingering connection has lingered."""
         if self._lingering and self._lingering.is_closing():
             self._lingering.finish()
@@ -156,7 +156,10 @@ class ServiceProtocol(H11Protocol):
 
 
 class _Lingering:
-    """A transport whose ``close`` reads on for a moment when the client is still sending, and ends in any case."""
+    """A transport whose ``close`` reads on for a moment when the client is still sending, and ends in any case.
+
+    Head and body of an answer are written one after the other; they leave in one piece.
+    """
 
     def __init__(self, transport: asyncio.Transport, protocol: ServiceProtocol, limits: Limits) -> None:
         self._transport = transport
@@ -165,6 +168,18 @@ class _Lingering:
         self._closing = False
         self._to_drop = limits.body
         self._timer: asyncio.TimerHandle | None = None
+        self._pending: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send ``data`` at the end of this turn of the loop, with whatever else is written until then."""
+        if not self._pending:
+            self._protocol.loop.call_soon(self._flush)
+        self._pending.append(data)
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, []
+        if pending:
+            self._transport.writelines(pending)
 
     def close(self) -> None:
         """Close, now or after lingering; called again, now."""
@@ -172,6 +187,7 @@ class _Lingering:
             self.finish()
             return
         self._closing = True
+        self._flush()
         self._transport.resume_reading()
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -188,6 +204,7 @@ class _Lingering:
     def finish(self) -> None:
         """Close the socket once what was written is sent."""
         self._closing = True
+        self._flush()
         self._transport.close()
         self._expect_end(self._transport.get_write_buffer_size())
 

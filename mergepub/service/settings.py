@@ -30,7 +30,7 @@ class Limits:
     request_time: float = 300.0
     idle_time: float = 75.0
     shutdown_time: float = 60.0
-    threads: int = 16
+    threads: int = 32
 
 
 @dataclass(frozen=True, slots=True)

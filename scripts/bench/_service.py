@@ -1,0 +1,318 @@
+"""Publishes per second through the HTTP service and on the bare database; started by scripts/bench/service.
+
+Every client is a process that publishes one body after the other as fast as it is answered: it knows the version it
+builds on, and after a conflict goes on from the current version that the conflict named. The bare database does the
+same compare-and-swap on two tables (heads, versions), reading the head again after a conflict. Service and database
+take turns, round by round, and the medians are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import shutil
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.stores.http_service import HttpService
+from tests.stores.postgres_server import PostgresServer
+
+BODY = 4096
+TARGET = 0.6
+
+Publish = Callable[[bytes], bool]
+Connect = Callable[[str, str], Publish]
+
+
+@dataclass
+class Round:
+    """What one run of all clients came to."""
+
+    per_second: float
+    conflicts: float
+    p50: float
+    p99: float
+    least: int
+
+
+@dataclass
+class Case:
+    store: str
+    documents: str
+    clients: int
+    service: list[Round] = field(default_factory=list)
+    bare: list[Round] = field(default_factory=list)
+
+    def ratio(self) -> float:
+        return median(self.service, "per_second") / median(self.bare, "per_second")
+
+
+def median(rounds: list[Round], name: str) -> float:
+    return statistics.median(getattr(each, name) for each in rounds)
+
+
+# Clients: each connects once and gives a function that publishes one body and says whether it made a version.
+
+
+def over_http(url: str, document: str) -> Publish:
+    """The least that a client of the service can be: one socket, requests written by hand."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    connection = socket.create_connection((host, int(port)))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    head = f"PUT {document} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY}\r\nMergepub-Expected-Version: "
+    known = 0
+
+    def publish(body: bytes) -> bool:
+        nonlocal known
+        connection.sendall(f"{head}{known}\r\n\r\n".encode() + body)
+        status, facts = _answer(connection)
+        known = facts["version"] if status in (200, 201) else facts["current-version"]
+        return status == 201
+
+    return publish
+
+
+def _answer(connection: socket.socket) -> tuple[int, Any]:
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += connection.recv(65536)
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return int(head[9:12]), json.loads(body)
+
+
+def on_sqlite(file: str, document: str) -> Publish:
+    database = sqlite3.connect(file, isolation_level=None, timeout=30)
+    database.execute("PRAGMA synchronous = FULL")
+    known: list[int] = []
+
+    def publish(body: bytes) -> bool:
+        if not known:
+            known.append(database.execute("SELECT head FROM heads WHERE path = ?", (document,)).fetchone()[0])
+        expected = known.pop()
+        database.execute("BEGIN IMMEDIATE")
+        swap = "UPDATE heads SET head = head + 1 WHERE path = ? AND head = ?"
+        if database.execute(swap, (document, expected)).rowcount != 1:
+            database.execute("ROLLBACK")
+            return False
+        database.execute("INSERT INTO versions VALUES (?, ?, ?)", (document, expected + 1, body))
+        database.execute("COMMIT")
+        known.append(expected + 1)
+        return True
+
+    return publish
+
+
+def on_postgres(url: str, document: str) -> Publish:
+    import psycopg
+
+    database = psycopg.connect(url, autocommit=True)
+    known: list[int] = []
+    swap = """WITH swapped AS (UPDATE bare.heads SET head = head + 1 WHERE path = %s AND head = %s RETURNING head)
+        INSERT INTO bare.versions SELECT %s, head, %s FROM swapped"""
+
+    def publish(body: bytes) -> bool:
+        if not known:
+            row = database.execute("SELECT head FROM bare.heads WHERE path = %s", (document,)).fetchone()
+            known.append(row[0] if row else 0)
+        expected = known.pop()
+        if database.execute(swap, (document, expected, document, body)).rowcount != 1:
+            return False
+        known.append(expected + 1)
+        return True
+
+    return publish
+
+
+# Running them
+
+
+def work(connect: Connect, where: str, document: str, seconds: float, *, start: Any, results: Any) -> None:
+    """One client process."""
+    publish = connect(where, document)
+    times: list[float] = []
+    conflicts = 0
+    seed, filling = os.urandom(16).hex().encode(), b"x" * BODY
+    start.wait()
+    begun = at = time.perf_counter()
+    while at - begun < seconds:
+        made = publish((b"%d %s " % (len(times) + conflicts, seed) + filling)[:BODY])
+        now = time.perf_counter()
+        if made:
+            times.append(now - at)
+        else:
+            conflicts += 1
+        at = now
+    results.put((times, conflicts))
+
+
+def run(connect: Connect, where: str, documents: list[str], seconds: float) -> Round:
+    """All clients at once, one for each entry of ``documents``."""
+    fork = multiprocessing.get_context("fork")
+    start, results = fork.Event(), fork.Queue()
+    shared = {"start": start, "results": results}
+    clients = [fork.Process(target=work, args=(connect, where, d, seconds), kwargs=shared) for d in documents]
+    for client in clients:
+        client.start()
+    time.sleep(0.3)
+    start.set()
+    answers = [results.get() for _ in clients]
+    for client in clients:
+        client.join()
+    times = sorted(each for made, _ in answers for each in made) or [0.0]
+    return Round(
+        len(times) / seconds,
+        sum(conflicts for _, conflicts in answers) / seconds,
+        times[len(times) // 2] * 1000,
+        times[int(len(times) * 0.99)] * 1000,
+        min(len(made) for made, _ in answers),
+    )
+
+
+@contextmanager
+def stores(name: str, folder: Path) -> Iterator[tuple[str, Connect, str]]:
+    """The store's URL for the service, how a bare client connects, and to what."""
+    if name == "sqlite":
+        bare = folder / "bare.sqlite"
+        with sqlite3.connect(bare) as database:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("CREATE TABLE heads (path TEXT PRIMARY KEY, head INTEGER NOT NULL)")
+            database.execute("CREATE TABLE versions (path TEXT, n INTEGER, body BLOB, PRIMARY KEY (path, n))")
+        yield f"sqlite:///{folder / 'store.sqlite'}", on_sqlite, str(bare)
+        return
+    import psycopg
+
+    server = PostgresServer()
+    server.start()
+    try:
+        with psycopg.connect(server.url(), autocommit=True) as database:
+            database.execute("CREATE SCHEMA bare")
+            database.execute("CREATE TABLE bare.heads (path text PRIMARY KEY, head bigint NOT NULL)")
+            database.execute("CREATE TABLE bare.versions (path text, n bigint, body bytea, PRIMARY KEY (path, n))")
+        yield server.url(), on_postgres, server.url()
+    finally:
+        server.stop()
+        shutil.rmtree(server.directory, ignore_errors=True)
+
+
+def prepare(connect: Connect, where: str, documents: list[str]) -> None:
+    """Give the bare database its documents; the service makes its own."""
+    if connect is on_sqlite:
+        with sqlite3.connect(where) as database:
+            database.executemany("INSERT OR IGNORE INTO heads VALUES (?, 0)", [(d,) for d in documents])
+        return
+    import psycopg
+
+    with psycopg.connect(where, autocommit=True) as database:
+        database.cursor().executemany(
+            "INSERT INTO bare.heads VALUES (%s, 0) ON CONFLICT DO NOTHING", [(d,) for d in documents]
+        )
+
+
+def measure(name: str, options: argparse.Namespace) -> list[Case]:
+    """All cases of one kind of store."""
+    cases = [Case(name, documents, clients) for documents in options.documents for clients in options.clients]
+    folder = Path(tempfile.mkdtemp(prefix="mergepub-bench-", dir=options.folder))
+    with stores(name, folder) as (url, bare, where):
+        service = HttpService(url, *options.serve).start()
+        try:
+            for number in range(options.rounds):
+                for case in cases:
+                    label = f"{case.documents}-{case.clients}-{number}"
+                    paths = [f"/bench/{label}-{i if case.documents == 'many' else 0}" for i in range(case.clients)]
+                    prepare(bare, where, paths)
+                    case.service.append(run(over_http, service.url, paths, options.seconds))
+                    case.bare.append(run(bare, where, paths, options.seconds))
+        finally:
+            service.remove()
+            shutil.rmtree(folder, ignore_errors=True)
+    return cases
+
+
+def report(cases: list[Case]) -> None:
+    columns = f"{'publishes/s':>12} {'p50 ms':>8} {'p99 ms':>8} {'conflicts/s':>12} {'least':>6}"
+    print(f"{'store':9} {'docs':5} {'clients':>7} {'':8} {columns} {'ratio':>6}")
+    for case in cases:
+        for who, rounds in (("service", case.service), ("bare", case.bare)):
+            values = [median(rounds, each) for each in ("per_second", "p50", "p99", "conflicts", "least")]
+            row = "{:12.0f} {:8.2f} {:8.2f} {:12.0f} {:6.0f}".format(*values)
+            ratio = f"{case.ratio():6.2f}" if who == "service" else ""
+            print(f"{case.store:9} {case.documents:5} {case.clients:7} {who:8} {row} {ratio}")
+    many = [case.ratio() for case in cases if case.documents == "many"]
+    if many:
+        print(f"on many documents the service reaches {min(many):.0%} to {max(many):.0%} of the bare database's rate")
+
+
+def command(rounds: int) -> None:
+    """One publish as a whole process through the command line, beside a process that only imports requests and PUTs."""
+    folder = Path(tempfile.mkdtemp(prefix="mergepub-bench-"))
+    service = HttpService(str(folder / "store.sqlite")).start()
+    file = folder / "body.md"
+    alone = (
+        "import requests, sys; requests.put(sys.argv[1], data=open(sys.argv[2], 'rb'), headers={'If-None-Match': '*'})"
+    )
+    times: dict[str, list[float]] = {"mergepub publish": [], "requests alone": []}
+    try:
+        for number in range(rounds):
+            file.write_bytes(os.urandom(BODY // 2).hex().encode())
+            ours = [
+                "-m",
+                "mergepub",
+                "--store",
+                service.url,
+                "publish",
+                f"/a{number}",
+                str(file),
+                "--expected-version=0",
+            ]
+            theirs = ["-c", alone, f"{service.url}/b{number}", str(file)]
+            for name, arguments in zip(times, (ours, theirs), strict=True):
+                begun = os.times()
+                subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+                ended = os.times()
+                spent = ended.children_user - begun.children_user + ended.children_system - begun.children_system
+                times[name].append(spent * 1000)
+    finally:
+        service.remove()
+        shutil.rmtree(folder)
+    for name, spent in times.items():
+        print(f"{name:18} {statistics.median(spent):6.0f} ms of processor time, median of {rounds}")
+    ours_median, theirs_median = (statistics.median(spent) for spent in times.values())
+    print(f"ratio {ours_median / theirs_median:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", action="append", choices=["sqlite", "postgres"], help="both by default")
+    parser.add_argument("--clients", action="append", type=int, help="1, 8 and 32 by default")
+    parser.add_argument("--documents", action="append", choices=["one", "many"], help="both by default")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
+    parser.add_argument("--folder", help="where the databases are put; a disk like the real one's")
+    parser.add_argument("--command", action="store_true", help="measure one publish through the command line instead")
+    parser.add_argument("serve", nargs="*", help="options for mergepub serve, after --")
+    options = parser.parse_args()
+    if options.command:
+        command(max(options.rounds, 11))
+        return
+    options.clients = options.clients or [1, 8, 32]
+    options.documents = options.documents or ["one", "many"]
+    report([case for name in options.store or ["sqlite", "postgres"] for case in measure(name, options)])
+
+
+if __name__ == "__main__":
+    main()
