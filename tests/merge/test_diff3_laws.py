@@ -87,6 +87,11 @@ def test_a_deletion_joins_the_deletion_above_it_at_a_clash_alone() -> None:
     assert joined_up(base, side, script, [(7, 8)]) == (script, [])
 
 
+def test_an_insertion_whose_last_line_only_ends_like_the_gap_stays_where_it_is() -> None:
+    script = [(0, 2, 0, 2), (4, 4, 4, 7)]
+    assert joined_up(b"1\nx\n2\n", b"0\nx\nax\n2\n", script, [(0, 6)]) == (script, [])
+
+
 @pytest.mark.parametrize("heavy", ["re", "typing", "dataclasses", "enum", "difflib", "collections", "merge3"])
 def test_the_engine_imports_nothing_heavy(heavy: str) -> None:
     code = f"import sys; from mergepub.merge import diff3; diff3(b'a', b'b', b'c'); print({heavy!r} in sys.modules)"

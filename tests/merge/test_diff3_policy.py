@@ -101,6 +101,11 @@ def test_an_insertion_that_the_touching_edit_already_holds_at_that_end_stays_one
     assert clean(text("a", "b", "c", "d"), ours, theirs) == merged
 
 
+def test_an_edit_that_grows_and_holds_the_insertion_conflicts_with_it() -> None:
+    assert conflicts(ABC, text("a", "n", "b", "c"), text("a", "n", "t", "c")) == 1
+    assert conflicts(ABC, text("a", "b", "n", "c"), text("a", "t", "n", "c")) == 1
+
+
 def test_an_edit_that_holds_the_insertion_as_part_of_a_longer_line_does_not_hold_it() -> None:
     assert clean(ABC, text("a", "b", "n", "c"), text("a", "not n", "c")) == text("a", "not n", "n", "c")
 
