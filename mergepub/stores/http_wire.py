@@ -376,7 +376,7 @@ def refusal(call: Call, answer: Answer) -> MergepubError:
         wait = retry_after(answer)
         message = f"the store at {call.url} was asked too often; try again later (it answered {answer.quoted()})"
         return ThrottledError(message, after=DEFAULT_WAIT if wait is None else wait)
-    if answer.status >= 500:
+    if answer.status == 408 or answer.status >= 500:
         return _failed(call, answer, problem)
     return unclear(call, answer, "this is no answer of a mergepub service; check the URL")
 
@@ -437,8 +437,10 @@ def _number(problem: Mapping[str, Any], key: str) -> int | None:
 def _failed(call: Call, answer: Answer, problem: Mapping[str, Any] | None) -> UnavailableError:
     wait = retry_after(answer)
     said = f"the store at {call.url} cannot answer now; try again later (it answered {answer.quoted()})"
-    # Our own 503 says that nothing was written; a gateway in between knows nothing about what went on behind it.
-    surely_not_written = answer.status == 503 and problem is not None and problem.get("reason") != "unknown"
+    # Our own 503 says that nothing was written, and after 408 the request was never whole; a gateway in between knows
+    # nothing about what went on behind it.
+    ours = answer.status == 503 and problem is not None and problem.get("reason") != "unknown"
+    surely_not_written = ours or answer.status == 408
     if call.writes and not surely_not_written:
         return UnknownOutcomeError(f"{said}; it may or may not have been written: repeat it", after=wait)
     return UnavailableError(said, after=wait)

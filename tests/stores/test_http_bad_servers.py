@@ -332,6 +332,17 @@ def test_the_wait_that_the_store_asks_for_is_kept(server: Server) -> None:
     assert 0.1 < waits[2] < 1
 
 
+@pytest.mark.parametrize("not_written", [problem(408), problem(503), problem(429)])
+def test_what_was_surely_not_written_is_asked_again_and_is_no_unknown_outcome(
+    server: Server, not_written: bytes
+) -> None:
+    busy = server(not_written, json_reply(201, {"version": 5}))
+    assert publish(store_on(busy, policy=RetryPolicy.instant())).version.number == 5
+    with pytest.raises(UnavailableError) as caught:
+        publish(store_on(server(not_written)))
+    assert not isinstance(caught.value, UnknownOutcomeError)
+
+
 def test_attempts_end_with_the_policy(server: Server) -> None:
     down = server(reply(500))
     with pytest.raises(UnavailableError):
