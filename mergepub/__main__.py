@@ -1,7 +1,8 @@
 """Where the process starts: a small fast path for ``--version`` and plain ``merge``, then the whole command line.
 
 The fast path runs before click is imported and imports next to nothing. Whatever it does not know exactly, it leaves to
-click: an option it has not heard of, an abbreviation, a value out of range, a default set in the environment.
+click: an option it has not heard of, an abbreviation, a value out of range, a default set in the environment
+or in a configuration file.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def _version() -> int:
 
 def plain_merge(arguments: list[str]) -> tuple[list[str], dict[str, object], list[str]] | None:
     """Parse the arguments of ``merge`` when every one of them is known exactly; None in every other case."""
-    if any(name.startswith("MERGEPUB_MERGE_") for name in os.environ):
+    from mergepub.cli.configfiles import configuration_files
+
+    if any(name.startswith("MERGEPUB_MERGE_") for name in os.environ) or configuration_files():
         return None
     files: list[str] = []
     given: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""Configuration files on their way to the options: found, parsed when there are any, given to click as defaults.
+"""Configuration files on their way to the options: parsed when there are any, given to click as defaults.
 
 click counts a flag before a variable before these defaults. What a file may say is decided in ``configuration``.
 """
@@ -11,38 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mergepub.cli.configfiles import configuration_files
 from mergepub.errors import InputError
 
 if TYPE_CHECKING:
     from mergepub.configuration import Layer, Path, Setting
-
-FILE_NAME = "mergepub.toml"
-
-
-def configuration_files() -> list[str]:
-    """The configuration files that exist: the user's, then the project's, which counts more."""
-    user = os.path.join(_user_folder(), "mergepub", FILE_NAME)  # noqa: PTH118 - pathlib costs every command milliseconds
-    found = [user] if os.path.isfile(user) else []  # noqa: PTH113 - as above
-    project = next((name for name in _upwards() if os.path.isfile(name)), None)  # noqa: PTH113 - as above
-    return found + [project] * (project is not None and project not in found)
-
-
-def _user_folder() -> str:
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    return folder if folder.startswith("/") else os.path.expanduser("~/.config")  # noqa: PTH111 - as above
-
-
-def _upwards() -> Iterator[str]:
-    try:
-        folder = os.getcwd()  # noqa: PTH109 - as above
-    except OSError:  # the working directory was removed
-        return
-    while True:
-        yield os.path.join(folder, FILE_NAME)  # noqa: PTH118 - as above
-        above = os.path.dirname(folder)  # noqa: PTH120 - as above
-        if above == folder:
-            return
-        folder = above
 
 
 def read_layers() -> list[Layer]:
@@ -64,7 +37,7 @@ def _layer(name: str) -> Layer:
         table = tomllib.loads(read_file(name).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{name} is not TOML: {error}", hint="mend the line, or move the file away") from None
-    return Layer(name, os.path.dirname(name), table)  # noqa: PTH120 - as above
+    return Layer(name, os.path.dirname(name), table)  # noqa: PTH120 - pathlib costs every command milliseconds
 
 
 def defaults_for(command: click.Command, parent: click.Context, name: str) -> dict[str, Any] | None:
@@ -157,6 +130,13 @@ class Tree:
             return
         for below in self.below(path):
             yield from self.commands((*path, below))
+
+    def context(self, path: Path, root: click.Context) -> tuple[click.Command, click.Context]:
+        """The command ``path`` with a context for it, as if it were called without arguments."""
+        context = root
+        for depth in range(len(path)):
+            context = click.Context(self._command(path[: depth + 1]), info_name=path[depth], parent=context)
+        return context.command, context
 
     def _command(self, path: Path) -> click.Command:
         command = self._root.command

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from mergepub.cli.defaults import defaults_for
 from mergepub.cli.streams import write_stdout
 from mergepub.paths import MAX_VERSION
 
@@ -35,7 +36,19 @@ class Call:
 
 
 class HelpInBytes(click.Command):
-    """A command whose help page leaves through ``write_stdout``: a closed pipe or a full disk is no crash."""
+    """A command with defaults from configuration files.
+
+    Its help page leaves through ``write_stdout``: a closed pipe or a full disk is no crash.
+    """
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Parse ``args``, what the configuration sets counting less than variables and flags."""
+        asked_for_help = parent is not None and not _HELP.isdisjoint(args)
+        if parent is not None and not parent.resilient_parsing and not asked_for_help:
+            extra.setdefault("default_map", defaults_for(self, parent, info_name or ""))
+        return super().make_context(info_name, args, parent, **extra)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """The help option, printing in bytes."""
@@ -43,6 +56,9 @@ class HelpInBytes(click.Command):
         if option is not None:
             option.callback = _print_help
         return option
+
+
+_HELP = frozenset({"-h", "--help"})
 
 
 def _print_help(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -144,11 +160,19 @@ def store_option(function: Shell) -> Shell:
 
 
 def _use_token_file(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    """Put the file where stores look for it; given to a command, it is nearer than a token of the environment."""
+    """Put the file where stores look for it.
+
+    Given to a command, it is nearer than a token of the environment; configured, it is farther.
+    """
     given = ctx.get_parameter_source(param.name or "")
-    if value and not (ctx.parent is None and given is ParameterSource.ENVIRONMENT):
+    general = ctx.parent is None and given is ParameterSource.ENVIRONMENT
+    outdone = given is ParameterSource.DEFAULT_MAP and any(map(os.environ.get, _TOKEN_VARIABLES))
+    if value and not general and not outdone:
         os.environ["MERGEPUB_TOKEN_FILE"] = value
         os.environ.pop("MERGEPUB_TOKEN", None)
+
+
+_TOKEN_VARIABLES = ("MERGEPUB_TOKEN", "MERGEPUB_TOKEN_FILE")
 
 
 def json_option(function: Shell) -> Shell:
