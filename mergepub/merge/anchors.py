@@ -8,8 +8,8 @@ way, and exactly where it is small or holds no anchor.
 
 from __future__ import annotations
 
+from _bisect import bisect_left
 from _collections import _count_elements  # type: ignore[import-not-found]  # Counter's own loop, without its import
-from bisect import bisect_left
 from itertools import compress
 
 from mergepub.merge.lcs import common_pairs
@@ -78,11 +78,12 @@ class _Matching:
         i0, i1, j0, j1 = box
         part_a, part_b = self.a[i0:i1], self.b[j0:j1]
         unique = _once(part_a).intersection(_once(part_b))
-        where = dict(zip(part_b, range(j0, j1), strict=True))
-        chosen = list(map(unique.__contains__, part_a))
-        rows = list(compress(range(i0, i1), chosen))
-        columns = list(map(where.__getitem__, compress(part_a, chosen)))
-        if sorted(columns) != columns:
+        in_a, in_b = list(map(unique.__contains__, part_a)), list(map(unique.__contains__, part_b))
+        rows, columns = list(compress(range(i0, i1), in_a)), list(compress(range(j0, j1), in_b))
+        lines_a, lines_b = list(compress(part_a, in_a)), list(compress(part_b, in_b))
+        if lines_a != lines_b:
+            where = dict(zip(lines_b, columns, strict=True))
+            columns = [where[line] for line in lines_a]
             best = increasing(columns)
             rows, columns = [rows[k] for k in best], [columns[k] for k in best]
         return rows, columns

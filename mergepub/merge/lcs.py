@@ -8,7 +8,7 @@ of lines alone and walk each block again on the way back, so memory grows with t
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from _bisect import bisect_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -53,12 +53,13 @@ def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
         for k, ((_, end, _, _), (start, _, _, _)) in enumerate(pairwise(hunks))
         if start - end < _LONGEST and (lines := weak_lines(a[end:start]))
     }
+    sizes = {k: _changed(a, b, hunks[k]) for k in {*gaps, *(k + 1 for k in gaps)}}
     above: dict[int, int] = {}  # by how much change outweighs weak matches in the best stretch that ends at the gap
     for k in gaps:
-        above[k] = _changed(a, b, hunks[k]) + max(0, above.get(k - 1, 0) - _WEIGHT * gaps.get(k - 1, 0))
+        above[k] = sizes[k] + max(0, above.get(k - 1, 0) - _WEIGHT * gaps.get(k - 1, 0))
     below: dict[int, int] = {}  # the same for the stretch that begins below it
     for k in reversed(gaps):
-        below[k] = _changed(a, b, hunks[k + 1]) + max(0, below.get(k + 1, 0) - _WEIGHT * gaps.get(k + 1, 0))
+        below[k] = sizes[k + 1] + max(0, below.get(k + 1, 0) - _WEIGHT * gaps.get(k + 1, 0))
     joined = hunks[:1]
     for k, hunk in enumerate(hunks[1:]):
         if k in gaps and min(above[k], below[k]) >= _WEIGHT * gaps[k]:
