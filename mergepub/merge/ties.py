@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from mergepub.merge.lines import ends_terminated, same_text
-from mergepub.merge.regions import CONFLICT, UNCHANGED, Region, regions
+from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, Region, regions
+from mergepub.merge.weak import weak_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,19 @@ def _better(stretch: list[Region], bodies: Bodies, scripts: Scripts, touching: b
     at = (first.base[0], first.ours[0], first.theirs[0])
     ours, theirs = (script[bisect_left(script, at[:1]) : bisect_left(script, (end + 1,))] for script in scripts)
     other = regions(*bodies, ours, theirs, touching=touching, at=at, end=end)
-    return other if _conflicts(other) < _conflicts(stretch) else stretch
+    return other if _conflicts(other) < _conflicts(stretch) and not _doubles(other, bodies) else stretch
+
+
+def _doubles(found: list[Region], bodies: Bodies) -> bool:
+    """Whether both sides bring in one line, each at a place of its own: what they clash over would stand twice."""
+    _, ours, theirs = bodies
+    our_lines = {line for region in found if region.kind == OURS for line in ours[slice(*region.ours)].split(b"\n")}
+    return any(
+        line in our_lines and not weak_lines(line + b"\n")
+        for region in found
+        if region.kind == THEIRS
+        for line in theirs[slice(*region.theirs)].split(b"\n")
+    )
 
 
 def _conflicts(found: list[Region]) -> int:

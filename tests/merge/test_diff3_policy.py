@@ -175,6 +175,18 @@ def test_an_insertion_that_could_stand_higher_does_not_conflict_with_one_that_ca
     )
 
 
+def test_an_insertion_keeps_its_place_where_a_higher_one_would_let_a_line_stand_twice() -> None:
+    base = text("first", "", "last")
+    ours = text("FIRST", "", "a new paragraph", "", "last")
+    theirs = text("first", "", "a new paragraph", "and more", "", "last")
+    assert diff3(base, ours, theirs).body == text(
+        "FIRST", "", "a new paragraph", "<<<<<<< ours", "=======", "and more", ">>>>>>> theirs", "", "last"
+    )
+    assert clean(base, ours, theirs.replace(b"a new", b"another")) == text(
+        "FIRST", "", "a new paragraph", "", "another paragraph", "and more", "", "last"
+    )
+
+
 def test_a_nul_byte_is_refused_only_where_a_real_merge_is_needed() -> None:
     assert diff3(b"a\0\n", b"b\0\n", b"a\0\n").body == b"b\0\n"
     assert diff3(b"a\0\n", b"a\0\n", b"b\0\n").body == b"b\0\n"
