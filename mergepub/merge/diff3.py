@@ -112,12 +112,20 @@ def diff3(
     how.ending = converted_ending(base, ours, theirs)
     texts = (base, ours, theirs) if how.ending is None else (plain(base), plain(ours), plain(theirs))
     found = _find_regions(texts, touching=adjacent == "conflict", engine=engine)
-    if granularity == "word":
+    found = _refined(found, texts, words=granularity == "word", trim=style != "diff3")
+    return _rendered(found, base, ours, theirs, how)
+
+
+def _refined(found: list[Region], texts: tuple[bytes, bytes, bytes], *, words: bool, trim: bool) -> list[Region]:
+    """The regions with their conflicts made fewer, or smaller."""
+    if words:
         from mergepub.merge.words import settled_by_words  # noqa: PLC0415 - opt-in, kept out of the start-up
 
         found = settled_by_words(found, *texts)
-    if style != "diff3":
-        found = trimmed(found, texts[1], texts[2])
+    return trimmed(found, texts[1], texts[2]) if trim else found
+
+
+def _rendered(found: list[Region], base: bytes, ours: bytes, theirs: bytes, how: Rendering) -> Merged:
     if how.ending is not None:
         found = _as_given(found, base, ours, theirs)
     result = render(found, base, ours, theirs, how)
@@ -198,12 +206,19 @@ def _size(marker_size: int) -> int:
 
 
 def _labels(labels: Sequence[str | bytes]) -> tuple[bytes, bytes, bytes]:
-    ours, base, theirs = (
-        label.encode("utf-8", "surrogateescape") if isinstance(label, str) else label for label in labels
-    )
-    for label in (ours, base, theirs):
-        if any(byte < 32 or byte == 127 for byte in label):
-            raise InputError(
-                f"The label {label!r} holds a control byte, which would break its marker line; leave it out."
-            )
+    if len(labels) != 3:
+        raise InputError(f"There are three labels, of ours, base and theirs; {len(labels)} were given.")
+    ours, base, theirs = (_label(label) for label in labels)
     return ours, base, theirs
+
+
+def _label(label: str | bytes) -> bytes:
+    try:
+        encoded = label.encode("utf-8", "surrogateescape") if isinstance(label, str) else label
+    except UnicodeEncodeError as error:
+        raise InputError(f"The label {label!r} cannot be written in UTF-8; choose another.") from error
+    if any(byte < 32 or byte == 127 for byte in encoded):
+        raise InputError(
+            f"The label {encoded!r} holds a control byte, which would break its marker line; leave it out."
+        )
+    return encoded

@@ -224,6 +224,13 @@ def test_a_label_with_a_control_byte_is_refused_even_where_no_marker_is_needed(l
         diff3(b"", b"", b"", labels=("ours", "base", label))
 
 
+def test_labels_that_cannot_be_written_or_are_not_three_are_refused() -> None:
+    with pytest.raises(InputError, match="cannot be written in UTF-8"):
+        diff3(b"", b"", b"", labels=("ours", "base", "\ud800"))
+    with pytest.raises(InputError, match="three labels"):
+        diff3(b"", b"", b"", labels=("ours", "theirs"))
+
+
 def test_labels_are_written_as_given_and_an_empty_one_leaves_the_marker_bare() -> None:
     merged = diff3(b"b\n", b"o\n", b"t\n", style="diff3", labels=("für", "", b"\xff raw"))
     assert merged.body == "<<<<<<< für\no\n|||||||\nb\n=======\nt\n>>>>>>> ".encode() + b"\xff raw\n"
