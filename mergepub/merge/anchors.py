@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _EXACT = 4096  # below so many possible pairs a problem is solved exactly at once
 _PIECE = 1 << 17  # more lines than this without an anchor are cut into pieces: time stays linear beyond
+_LEVELS = 8  # anchors are looked for in boxes between anchors so often: each time may cost as much as the first
 _SHORT = 3  # lines of so few bytes are no anchors
 
 
@@ -35,9 +36,11 @@ def matched_lines(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[list[int], li
     rows = list(compress(range(len(a)), map(shared.__contains__, a)))
     columns = list(compress(range(len(b)), map(shared.__contains__, b)))
     matching = _Matching([a[i] for i in rows], [b[j] for j in columns])
-    matching.todo.append((0, len(rows), 0, len(columns)))
-    while matching.todo:
-        matching.fill(matching.todo.pop())
+    boxes = [(0, len(rows), 0, len(columns))]
+    for level in range(_LEVELS + 1):
+        for box in boxes:
+            matching.fill(box, anchored=level < _LEVELS)
+        boxes, matching.todo = matching.todo, []
     partners = matching.partners
     return [i for i, j in zip(rows, partners, strict=True) if j >= 0], [columns[j] for j in partners if j >= 0]
 
@@ -50,12 +53,12 @@ class _Matching:
         self.partners = [-1] * len(a)
         self.todo: list[Box] = []
 
-    def fill(self, box: Box) -> None:
+    def fill(self, box: Box, *, anchored: bool) -> None:
         """Match the lines of `a[i0:i1]` and `b[j0:j1]`, or split them at anchors and leave the rest in `todo`."""
         box = i0, i1, j0, j1 = self._trim(box)
         if i0 == i1 or j0 == j1:
             return
-        rows, columns = self._anchors(box) if (i1 - i0) * (j1 - j0) > _EXACT else ([], [])
+        rows, columns = self._anchors(box) if anchored and (i1 - i0) * (j1 - j0) > _EXACT else ([], [])
         if rows:
             self._split(box, rows, columns)
         else:

@@ -113,6 +113,22 @@ def test_huge_problems_without_an_anchor_are_cut_into_pieces(monkeypatch: pytest
     assert len(rows) > 60
 
 
+def test_anchors_that_uncover_one_another_are_followed_a_few_levels_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every line of this staircase stands twice, so each anchor makes the next line unique in what remains."""
+    looked_at = []
+    once = anchors._once
+    monkeypatch.setattr(anchors, "_once", lambda lines: looked_at.append(len(lines)) or once(lines))
+    a: list[bytes] = []
+    b: list[bytes] = []
+    for n in range(2000):
+        a += [b"line %d" % n, b"mm" if n % 2 else b"nn", b"line %d" % (n - 1)]
+        b += [b"line %d" % n, b"nn" if n % 2 else b"mm", b"line %d" % (n - 1)]
+    rows, columns = matched_lines(a, b)
+    assert_common(a, b, list(zip(rows, columns, strict=True)))
+    assert len(rows) >= 4000
+    assert sum(looked_at) <= 9 * (len(a) + len(b))
+
+
 def test_nothing_in_common_matches_nothing() -> None:
     assert matched_lines([b"a", b"b"], [b"c"]) == ([], [])
     assert matched_lines([], []) == ([], [])
