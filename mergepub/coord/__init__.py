@@ -1,0 +1,8 @@
+"""Coordination: runs that tell each other what they edit before they collide.
+
+The channel is advisory: it locks nothing, pauses nothing, decides nothing, and proves nothing about what was published.
+
+Pure: ``wire`` (requests, codes, bounds), ``budgets``, ``radar``. Durable: ``schema``, ``state``, ``mailing``,
+``reporting``, tables in the SQL store's database. Around them ``surfaces`` (directories and sockets), ``watching`` (what
+a checkout edits), ``connections``, ``methods``, ``control`` and ``daemon``. ``client`` is the other end of a socket.
+"""
