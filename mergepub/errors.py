@@ -12,6 +12,7 @@
     │   │   ├── DocumentExistsError            expected ABSENT, and there is one
     │   │   ├── DocumentDeletedError           deleted since (carries the tombstone's version)
     │   │   └── RecreatedError                 the expected version is of an earlier incarnation
+    │   ├── CheckoutError                      a tracked file, or .mergepub/, is in no state for this
     │   ├── DeniedError                        the store knows us and says no
     │   └── InvalidStoreError                  a store file that is not ours, or of a newer schema
     ├── NotFoundError                 exit 4   no such document, version or branch
@@ -121,6 +122,20 @@ class RecreatedError(VersionConflictError):
     """The expected version belongs to an earlier incarnation than the head's."""
 
     reason = "recreated"
+
+
+class CheckoutError(MergeRefusedError):
+    """A tracked file, or the ``.mergepub/`` beside it, is in no state for this; nothing was changed.
+
+    ``reason``: one word such as "in-conflict", "stale", "edited", "locked". ``line`` (from 1) where one line shows it.
+    """
+
+    def __init__(
+        self, message: str, *, reason: str | None = None, line: int | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+        self.line = line
 
 
 class DeniedError(MergeRefusedError):

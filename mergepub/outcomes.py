@@ -5,7 +5,7 @@ One class per row of the table of status blocks; no I/O, no rendering, no exit s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mergepub.documents import Document  # noqa: TC001 - readers of the fields resolve their types at run time
 
@@ -22,7 +22,10 @@ class MergeFacts:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A publish, append or delete that succeeded. ``body`` is the merged body where a merge was made, else None."""
+    """A publish, append or delete that succeeded. ``body`` is the merged body where a merge was made, else None.
+
+    ``incarnation`` is that of the version, where the store said it; no key of an answer shows it.
+    """
 
     version: int
     merge: MergeFacts | None = None
@@ -30,6 +33,7 @@ class Published:
     replayed: bool = False
     current_version: int | None = None
     body: bytes | None = None
+    incarnation: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class Contention:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A conflict with a reason: base-unavailable, deleted, recreated, binary, events.
+    """A conflict with a reason: base-unavailable, deleted, recreated, binary, events, no-base.
 
     ``current_version`` is the tombstone's when deleted.
     """

@@ -385,6 +385,7 @@ def _published(task: _Task, receipt: Receipt) -> Published:
         replayed=receipt.replayed,
         current_version=_moved_on(receipt),
         body=body,
+        incarnation=receipt.incarnation,
     )
 
 
@@ -396,12 +397,14 @@ def _merged(task: _Task, theirs: Document, merged: Merged, receipt: Receipt) -> 
         replayed=receipt.replayed,
         current_version=_moved_on(receipt),
         body=merged.body,
+        incarnation=receipt.incarnation,
     )
 
 
 def _already_there(task: _Task, theirs: Document, merged: Merged) -> Published:
     """Theirs holds the caller's edits already: nothing needs publishing."""
-    return Published(_number(theirs.version), _facts(task, theirs, merged), unchanged=True, body=theirs.body)
+    facts = _facts(task, theirs, merged)
+    return Published(_number(theirs.version), facts, unchanged=True, body=theirs.body, incarnation=theirs.incarnation)
 
 
 def _facts(task: _Task, theirs: Document, merged: Merged) -> MergeFacts:

@@ -6,7 +6,7 @@ What the answer says is ``status``'s business. Colour is for terminals; a pipe g
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,8 @@ class Form:
             check_output(self.output)
 
 
-def answer(outcome: Outcome, path: str, form: Form, file: str = "FILE") -> int:
-    """Give ``outcome`` in its ``form`` and return the exit status.
+def answer(outcome: Outcome, path: str, form: Form, file: str = "FILE", *, hints: Sequence[str] | None = None) -> int:
+    """Give ``outcome`` in its ``form`` and return the exit status. ``hints`` take the place of the general ones.
 
     Raises:
         OutputError: the file or standard output cannot be written. The block is printed even when the file cannot be:
@@ -64,7 +64,7 @@ def answer(outcome: Outcome, path: str, form: Form, file: str = "FILE") -> int:
     elif not form.json:
         block = painted(status.block(outcome))
         write_stdout(block if body is None else b"".join((block, b"\n", body)))
-    for line in status.hints(outcome, path, file):
+    for line in status.hints(outcome, path, file) if hints is None else hints:
         say(line)
     if trouble:
         raise trouble

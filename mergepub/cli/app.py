@@ -18,8 +18,9 @@ from mergepub.errors import InputError, OutputError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "delete"),
+    "Tracked files": ("pull", "push", "status"),
     "The service": ("serve", "token"),
-    "The store and the tool": ("store", "verify", "completion"),
+    "The store and the tool": ("store", "verify", "mcp", "config", "completion"),
 }
 MODULES = {"versions": "history", "list": "history"}
 VERBS = tuple(verb for verbs in SECTIONS.values() for verb in verbs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,6 +80,18 @@ _MERGE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
+def options_of(given: Mapping[str, Any]) -> publishing.MergeOptions:
+    """What ``merge_options`` were given."""
+    return publishing.MergeOptions(
+        style=given["style"],
+        labels=(given["ours_label"], given["base_label"], given["theirs_label"]),
+        marker_size=given["marker_size"],
+        adjacent=given["adjacent"],
+        granularity=given["granularity"],
+        engine=given["engine"],
+    )
+
+
 @verb(
     "publish",
     "mergepub publish /docs/new.md guide.md --expected-version 0",
@@ -102,6 +114,10 @@ _MERGE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
 @switch("ours", "Settle conflicts with your lines.")
 @switch("theirs", "Settle conflicts with the head's lines.")
 @merge_options
+@click.option("--update", is_flag=True, help="Write a merged body back to FILE, which is tracked.")
+@click.option("--rebase-on", is_flag=True, help="FILE was built on --expected-version, whatever is remembered.")
+@click.option("--stale", is_flag=True, help="FILE comes from an editor that was opened before the last pull.")
+@click.option("--allow-revert", is_flag=True, help="FILE is meant to undo what was pulled last.")
 @click.option("--allow-markers", is_flag=True, help="Permit a body that holds a conflict block.")
 @click.option("--allow-empty", is_flag=True, help="Permit an empty body from standard input.")
 @label_options("publish")
@@ -113,24 +129,23 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     """Publish FILE as the next version of the document PATH, if nobody else published since.
 
     FILE omitted or - is standard input. When somebody did publish, --on-conflict merge brings both edits together;
-    where they overlap, nothing is published and the body with markers is printed (exit status 3).
+    where they overlap, nothing is published and the body with markers is printed (exit status 3). For a FILE that
+    mergepub fetch -o made, it is remembered which version it was made from.
     """
-    expected = given["expected_version"]
     form = Form(given["json"], no_body=given["no_body"], output=given["output"])
     check_path(path)
-    if expected is None:
-        raise _no_version(path, file)
     by_path = favour_for(path, given["favour_path"])
     favour = last_given(context, "ours", "theirs") or by_path
     form.check()
-    options = publishing.MergeOptions(
-        style=given["style"],
-        labels=(given["ours_label"], given["base_label"], given["theirs_label"]),
-        marker_size=given["marker_size"],
-        adjacent=given["adjacent"],
-        granularity=given["granularity"],
-        engine=given["engine"],
-    )
+    if file != "-" or form.output is not None:
+        from mergepub.cli.publish_tracked import tracked_publish
+
+        done = tracked_publish(context, path, file, form, given | {"favour": favour})
+        if done is not None:
+            return done
+    expected = given["expected_version"]
+    if expected is None:
+        raise _no_version(path, file)
     outcome = publish(
         store_url(context),
         path,
@@ -140,7 +155,7 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
         retries=given["retries"],
         author=given["author"],
         message=given["message"],
-        merge_options=options,
+        merge_options=options_of(given),
         favour=favour,
         allow_markers=given["allow_markers"],
     )

@@ -50,6 +50,10 @@ def test_the_examples_in_the_help_work(verb, guide: bytes, monkeypatch):
     Path("log.txt").write_bytes(b"all well\n")
     for name, body in (("ours", b"a\nB\nc\nd\n"), ("base", b"a\nb\nc\nd\n"), ("theirs", b"a\nb\nc\nD\n")):
         Path(f"{name}.md").write_bytes(body)
+    Path("new.md").write_bytes(b"new\n")
+    for name in ("tracked.md", "other.md"):
+        subprocess.run([SCRIPT, "fetch", "/docs/guide.md", "-o", name], capture_output=True, check=True)
+    Path("tracked.md").write_bytes(guide.replace(b"two", b"TWO"))
     for example in EXAMPLE.findall("".join(pages_of(verb))):
         if not ELSEWHERE.search(example):
             done = subprocess.run(

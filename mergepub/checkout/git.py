@@ -1,0 +1,72 @@
+"""What git knows about a file: the present commit, ancestors, the bytes at a commit. Reads alone; asks git itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mergepub.checkout.home import Local
+
+_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A git work tree, by its top folder."""
+
+    top: str
+
+    @classmethod
+    def of(cls, local: Local) -> Repository | None:
+        """The work tree that the file lies in; None where there is none, or no git."""
+        folder = os.path.dirname(local.target)
+        out = _git(folder, "rev-parse", "--show-toplevel") if _below_git(folder) else None
+        return cls(os.fsdecode(out.rstrip(b"\n"))) if out else None
+
+    def head(self) -> str | None:
+        """The present commit; None before the first."""
+        out = _git(self.top, "rev-parse", "--verify", "--quiet", "HEAD")
+        return out.decode().strip() if out else None
+
+    def is_shallow(self) -> bool:
+        """Whether history is cut off."""
+        return _git(self.top, "rev-parse", "--is-shallow-repository") != b"false\n"
+
+    def is_in_history(self, commit: str) -> bool:
+        """Whether the commit is the present one or an ancestor of it; False for one that is not here, or no commit."""
+        if commit.startswith("-"):
+            return False
+        return _git(self.top, "merge-base", "--is-ancestor", commit, "HEAD") is not None
+
+    def body_at(self, commit: str, local: Local) -> bytes | None:
+        """The file's bytes at a commit, as a checkout would write them; None where it was not there."""
+        inside = os.path.relpath(local.target, self.top)
+        return _git(self.top, "cat-file", "--filters", f"{commit}:{inside}")
+
+
+def _below_git(folder: str) -> bool:
+    while not os.path.exists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return False
+        folder = above
+    return True
+
+
+def _git(folder: str, *arguments: str) -> bytes | None:
+    """What git prints; None where it fails, or is not installed."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,68 @@
+"""The verb ``status``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mergepub import status_files
+from mergepub.cli.answers import write_json
+from mergepub.cli.options import json_option, store_option, verb
+from mergepub.cli.streams import say
+from mergepub.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from mergepub.checkout import Checkout, Record
+    from mergepub.cli.tracked import Stores
+    from mergepub.tracking.previewing import Standing
+
+
+@verb("status", "mergepub status", "mergepub status tracked.md --json")
+@click.argument("files", metavar="[FILE...]", nargs=-1)
+@click.option("--exit-code", is_flag=True, help="Exit with 3 when anything is in conflict.")
+@json_option
+@store_option
+@click.pass_context
+def status_command(context: click.Context, /, files: tuple[str, ...], exit_code: bool, **given: Any) -> int:
+    """Show how tracked files stand: unchanged, edited here, newer there, both (and whether it merges), in conflict.
+
+    Without FILE, all of this checkout. Nothing is changed, here or there.
+    """
+    from mergepub.cli.tracked import Stores, by_checkout, here, record_of
+
+    checkouts = by_checkout(files) if files else [(here(), None)]
+    stores, found, unreachable = Stores(context), list[Any](), list[UnavailableError]()
+    for checkout, locals_ in checkouts:
+        records = checkout.records() if locals_ is None else [record_of(checkout, local) for local in locals_]
+        for record in records:
+            found.append(_standing(stores, checkout, record, unreachable))
+    return _answer(found, unreachable, json=given["json"], exit_code=exit_code)
+
+
+def _standing(stores: Stores, checkout: Checkout, record: Record, unreachable: list[UnavailableError]) -> Standing:
+    from mergepub.tracking.previewing import standing
+
+    try:
+        return standing(stores.of(record), checkout, record)
+    except UnavailableError as error:
+        unreachable.append(error)
+        return standing(None, checkout, record)
+
+
+def _answer(found: list[Standing], unreachable: list[UnavailableError], *, json: bool, exit_code: bool) -> int:
+    from mergepub.cli.history import show
+
+    code = 3 if exit_code and any(standing.state == "conflict" for standing in found) else 0
+    if unreachable:
+        code = unreachable[0].exit_status
+    if json:
+        write_json(status_files.envelope({"files": [status_files.standing_keys(standing) for standing in found]}, code))
+    elif found:
+        show(("state", "file", "made from"), [status_files.standing_row(standing) for standing in found])
+    else:
+        say("mergepub: nothing is tracked here")
+        say("next: mergepub fetch PATH -o FILE")
+    if unreachable:
+        say(f"mergepub: {unreachable[0].message}; what is newer there is not known")
+    return code

@@ -1,0 +1,212 @@
+"""Publishing a tracked FILE: from the remembered base, remembered while it is on its way, written back if asked.
+
+What the base becomes is decided here: never anything that FILE does not contain. Prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from mergepub import publishing
+from mergepub.checkout import Base, FileChangedError, Sent
+from mergepub.checkout.replacing import replace_file
+from mergepub.documents import digest_of
+from mergepub.errors import InputError
+from mergepub.outcomes import Outcome, Published
+from mergepub.publishing import DEFAULT_MERGE, Favour, HeldBase, Listener, MergeOptions, OnConflict
+from mergepub.tracking.arrivals import as_answer, settle
+from mergepub.tracking.stale import judge, refusal, warning
+from mergepub.tracking.work import number_of, refuse_conflict
+
+if TYPE_CHECKING:
+    from mergepub.documents import Document
+    from mergepub.tracking.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How to publish; the first lines have the same meaning as in ``publishing.publish``.
+
+    ``stale``: FILE comes from an editor that was opened before the last pull, merge it from the text before that.
+    ``allow_revert``: publish FILE though it undoes what was pulled. ``update``: write a merged body back to FILE.
+    ``rebase_on``: FILE was built on this version, whatever is remembered. ``source``, told the bytes, names the commit
+    that holds them, or nothing.
+    """
+
+    on_conflict: OnConflict = "merge"
+    retries: int = 3
+    author: str = ""
+    message: str = ""
+    merge_options: MergeOptions = DEFAULT_MERGE
+    favour: Favour | None = None
+    allow_markers: bool = False
+    source: Callable[[bytes], str | None] | None = None
+    on_event: Listener | None = field(default=None, compare=False)
+    stale: bool = False
+    allow_revert: bool = False
+    update: bool = True
+    rebase_on: int | None = None
+
+
+def publish_file(work: Work, how: How) -> Outcome:
+    """Publish FILE, an edit of the remembered base.
+
+    Whatever the outcome, the remembered base is afterwards one that FILE contains, and nothing that was sent is
+    forgotten before it is answered.
+
+    Raises:
+        CheckoutError: FILE is in conflict, or undoes what was last pulled into it.
+        InputError: FILE is gone, or as ``publishing.publish``.
+        UnavailableError: as there; the next command finds out whether it arrived.
+    """
+    ours = work.read()
+    refuse_conflict(work.local, work.record, ours)
+    arrival = settle(work)
+    if arrival and arrival[0].ours == digest_of(ours):
+        outcome: Outcome = as_answer(work, arrival)
+    else:
+        base = choose_base(work, ours, how)
+        work.last = (ours, base)
+        outcome = _send(work, ours, base, how)
+    if how.update and isinstance(outcome, Published):
+        write_back(work, ours, outcome)
+    return outcome
+
+
+def choose_base(work: Work, ours: bytes, how: How) -> Base:
+    """What FILE is to be merged from: the remembered base, unless the caller or an old editor says otherwise.
+
+    Raises:
+        CheckoutError: FILE undoes all that was last brought in, and nobody said what that means.
+    """
+    if how.rebase_on is not None:
+        return _rebased(work, how.rebase_on)
+    return unless_stale(work, ours, stale=how.stale, allow_revert=how.allow_revert)
+
+
+def unless_stale(work: Work, ours: bytes, *, stale: bool, allow_revert: bool) -> Base:
+    """The remembered base; for a FILE that undoes what was last brought in, what the flags say.
+
+    Raises:
+        CheckoutError: it does, and neither is set.
+    """
+    if allow_revert:
+        return work.record.base
+    verdict = judge(work.record, ours, work.body)
+    if verdict.lines:
+        work.notices.append(warning(work.local, verdict.lines))
+    if verdict.base is None:
+        return work.record.base
+    if not stale:
+        raise refusal(work.local, work.record)
+    return verdict.base
+
+
+def _rebased(work: Work, version: int) -> Base:
+    if version == 0:
+        return Base(0, "", digest_of(b""))
+    document = publishing.fetch(work.store, work.record.path, version).document
+    work.checkout.store(work.record.file, document.body)
+    return Base(version, document.incarnation, document.digest)
+
+
+def _send(work: Work, ours: bytes, base: Base, how: How) -> Outcome:
+    sending = _Sending(work, ours, base)
+    outcome = publishing.publish(
+        work.store,
+        work.record.path,
+        ours,
+        base.version,
+        on_conflict=how.on_conflict,
+        retries=how.retries,
+        author=how.author,
+        message=how.message,
+        merge_options=how.merge_options,
+        favour=how.favour,
+        allow_markers=how.allow_markers,
+        source=how.source(ours) if how.source else None,
+        on_event=how.on_event,
+        base=HeldBase(work.body(base.digest), base.incarnation, base.contained, sending.ancestor),
+    )
+    sending.answered(outcome)
+    return outcome
+
+
+class _Sending:
+    """One publish on its way: its bytes are on disk before the first request, and named until they are answered."""
+
+    def __init__(self, work: Work, ours: bytes, base: Base) -> None:
+        self.work = work
+        self.ours = ours
+        self.base = base
+        self.sent = Sent(digest_of(ours), base, base.version, work.record.serial)
+        earlier = tuple(sent for sent in work.record.sent if sent != self.sent)
+        work.save(replace(work.record, sent=(*earlier, self.sent)), ours)
+
+    def ancestor(self, head: Document) -> bytes:
+        """The common ancestor of FILE and ``head``, found out before each merge; what is sent next is sent at ``head``.
+
+        Something sent earlier may arrive as late as now; then it is the nearer ancestor.
+        """
+        before = self.work.record.base
+        if settle(self.work, but=self.sent) and self.base == before:
+            self.base = self.work.record.base
+        self._now_at(number_of(head))
+        return self.work.body(self.base.digest)
+
+    def _now_at(self, version: int) -> None:
+        if version != self.sent.expected:
+            before, self.sent = self.sent, replace(self.sent, expected=version)
+            record = self.work.record
+            self.work.save(replace(record, sent=tuple(self.sent if s == before else s for s in record.sent)))
+
+    def answered(self, outcome: Outcome) -> None:
+        """Take the answer in: what was published is the base, marked as contained where it was merged."""
+        record = self.work.record
+        if isinstance(outcome, Published):
+            merged = outcome.body is not None and outcome.body != self.ours
+            incarnation = outcome.incarnation or self.base.incarnation
+            base = Base(outcome.version, incarnation, self.sent.ours, contained=merged)
+            self.work.save(record.published(base), self.ours)
+        else:
+            self.work.save(replace(record, sent=tuple(sent for sent in record.sent if sent != self.sent)))
+
+
+def write_back(work: Work, ours: bytes, outcome: Published) -> bool:
+    """Write the merged body to FILE, which held ``ours`` when it was published; then that version is the base.
+
+    False where FILE was saved meanwhile: it and the base stay as they are.
+    """
+    merged = outcome.body
+    if merged is None or not work.record.base.contained:
+        return True
+    record = work.record
+    base = Base(record.base.version, record.base.incarnation, digest_of(merged))
+    after = replace(record, base=base, brought=record.bringing(ours, merged))
+    try:
+        replace_file(work.checkout, work.local, ours, merged, after)
+    except FileChangedError:
+        work.notices.append(f"{work.local.name} was saved meanwhile, so the merged text was not written to it")
+        return False
+    work.record = after
+    return True
+
+
+def check_version(work: Work, expected: int | None) -> None:
+    """Hold an expected version that was typed against what is remembered.
+
+    Raises:
+        CheckoutError: FILE is in conflict.
+        InputError: it is another version than FILE was made from.
+    """
+    refuse_conflict(work.local, work.record, work.local.read())
+    known = work.record.base
+    if expected in (None, known.version):
+        return
+    raise InputError(
+        f"{work.local.name} was made from version {known.version} of {work.record.path}, not from version {expected}",
+        hint=f"mergepub pull {work.local.name} merges the head into it (mergepub resolve ends a conflict); "
+        f"--rebase-on says that it was built on version {expected}",
+    )
