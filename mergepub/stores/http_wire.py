@@ -90,9 +90,9 @@ class Answer:
         start = self.shown(self.body[: 64 * QUOTED].decode("utf-8", "replace"))
         return f'{self.status}, {kind}, "{start}"' if start else f"{self.status}, {kind}, an empty body"
 
-    def shown(self, text: str) -> str:
+    def shown(self, text: str, most: int = QUOTED) -> str:
         """``text`` from this answer for a message: a failing server may print the request with the secret in it."""
-        return shown(text.replace(self.secret, "***") if self.secret else text)
+        return shown(text.replace(self.secret, "***") if self.secret else text, most)
 
 
 class DamagedAnswerError(UnavailableError):
@@ -103,9 +103,9 @@ class ForeignAnswerError(UnavailableError):
     """The answer is not that of a mergepub service; asking again will not change it."""
 
 
-def shown(text: str) -> str:
-    """The first 200 characters of ``text``; what is not printable is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[:QUOTED])
+def shown(text: str, most: int = QUOTED) -> str:
+    """The first ``most`` characters of ``text``; what is not printable is escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[:most])
 
 
 # -- values to requests ------------------------------------------------------------------------------------------------
@@ -399,7 +399,7 @@ def retry_after(answer: Answer) -> float | None:
         return min(float(value[:9]), LONGEST_WAIT)
     try:
         seconds = (parsedate_to_datetime(value).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return min(max(seconds, 0.0), LONGEST_WAIT)
 
@@ -419,7 +419,7 @@ def _parsed(answer: Answer) -> dict[str, Any] | None:
 def _problem(answer: Answer) -> dict[str, Any] | None:
     problem = _parsed(answer) if _media_type(answer) == "application/problem+json" else None
     if problem is not None and isinstance(problem.get("detail"), str):
-        problem["detail"] = answer.shown(problem["detail"])
+        problem["detail"] = answer.shown(problem["detail"], 3 * QUOTED)
     return problem
 
 
