@@ -12,17 +12,13 @@ from fastapi import FastAPI, Request
 from starlette.responses import JSONResponse, Response
 
 from mergepub._version import __version__
-from mergepub.errors import MergepubError
-from mergepub.service import docs, documents, listings, logs, openapi, operations
+from mergepub.service import docs, documents, listings, openapi, operations
 from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
-from mergepub.service.gateway import OPEN_ROOMS, Gateway
-from mergepub.service.problems import ProblemError, problem_of
+from mergepub.service.gateway import Endpoint, Gateway, answered
 from mergepub.stores import open_store
 
 if TYPE_CHECKING:
     from mergepub.service.settings import Settings
-
-Endpoint = Callable[[Exchange], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ def create_app(settings: Settings) -> Gateway:
     _describe_itself(app)
     for route in ROUTES:
         _add(app, route)
-    return Gateway(app, service)
+    return Gateway(app, service, {route.method: route.endpoint for route in ROUTES if route.path == _DOCUMENT})
 
 
 @asynccontextmanager
@@ -102,20 +98,7 @@ def _describe_itself(app: FastAPI) -> None:
 
 
 def _answering(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-    """``endpoint`` behind its caller's rights, its refusals turned into problem details."""
-
     async def answer(request: Request) -> Response:
-        exchange: Exchange = request.scope[SCOPE_KEY]
-        try:
-            if exchange.room not in OPEN_ROOMS:
-                exchange.caller = await exchange.service.access.caller(exchange.values("Authorization"))
-            return await endpoint(exchange)
-        except ProblemError as error:
-            problem = error.problem
-        except MergepubError as error:
-            problem = problem_of(error)
-            if problem.status >= 500:
-                logs.write(exchange.service.settings.log_format, "error", said=error.message)
-        return Response(problem.body(), problem.status, problem.all_headers())
+        return await answered(endpoint, request.scope[SCOPE_KEY])
 
     return answer

@@ -41,13 +41,23 @@ def serve(settings: Settings, say: Say) -> None:
     listener = _listen(settings)
     scheme = "https" if settings.tls_cert else "http"
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    server = Multiprocess(config, [listener]) if settings.workers > 1 else _Single(config, listener)
     say(f"mergepub: serving {store_url} on {scheme}://{name}:{listener.getsockname()[1]}")
-    if settings.workers > 1:
-        Multiprocess(config, sockets=[listener]).run()
-        return
-    # uvicorn raises the signal again after a graceful end; here that end is the whole answer to SIGTERM.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    Server(config).run(sockets=[listener])
+    server.run()
+
+
+class _Single:
+    """One process, ended by SIGTERM from the first moment on."""
+
+    def __init__(self, config: ServiceConfig, listener: socket.socket) -> None:
+        self._server = Server(config)
+        self._listener = listener
+        # uvicorn raises a signal again after the graceful end that it asked for; here that end is the whole answer.
+        signal.signal(signal.SIGTERM, self._server.handle_exit)
+
+    def run(self) -> None:
+        """Serve until then."""
+        self._server.run(sockets=[self._listener])
 
 
 def _check_store(settings: Settings, say: Say) -> str:
