@@ -15,13 +15,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from itertools import count, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count, islice, takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
-from mergepub.errors import DeniedError, NotFoundError, UnavailableError, UnknownOutcomeError
+from mergepub.errors import DeniedError, DocumentDeletedError, NotFoundError, UnavailableError, UnknownOutcomeError
 from mergepub.stores import http_secrets as secrets
 from mergepub.stores import http_wire as wire
 from mergepub.stores import refusals
@@ -128,11 +129,13 @@ class HttpStore:
             **wire.labels(author, message),
             **wire.provenance(merged_from, source, kind),
         }
-        answer = self._ask(call, {200, 201}, headers, body)
+        digest = digest_of(body)
+        in_doubt = partial(self._refuse_revival, call, digest) if call.expected == 0 else None
+        answer = self._ask(call, {200, 201}, headers, body, in_doubt)
         try:
             return wire.receipt(call, answer)
         except UnknownOutcomeError:
-            found = self._find_published(call, digest_of(body))
+            found = self._find_published(call, digest)
             if found is None:
                 raise
             return found
@@ -195,10 +198,18 @@ class HttpStore:
         return Call(method, path, self._url + wire.quote_path(path), expected)
 
     def _ask(
-        self, call: Call, yes: set[int], headers: Mapping[str, str] | None = None, body: bytes | None = None
+        self,
+        call: Call,
+        yes: set[int],
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        in_doubt: Callable[[], None] | None = None,
     ) -> Answer:
-        """The answer to one request, repeated as the policy says; raises for everything but ``yes``."""
-        return _persistently(self._policy, lambda: self._ask_once(call, yes, headers or {}, body))
+        """The answer to one request, repeated as the policy says; raises for everything but ``yes``.
+
+        ``in_doubt`` looks, before a repetition, whether one that may have happened can be repeated.
+        """
+        return _persistently(self._policy, lambda: self._ask_once(call, yes, headers or {}, body), in_doubt)
 
     def _ask_once(self, call: Call, yes: set[int], headers: Mapping[str, str], body: bytes | None) -> Answer:
         url = call.url
@@ -256,6 +267,31 @@ class HttpStore:
                 current = None if found.version.number == head.version.number else head.version.number
                 return Receipt(found.version, found.incarnation, replayed=True, current=current)
         return None
+
+    def _refuse_revival(self, call: Call, digest: str) -> None:
+        """Refuse to repeat a create whose document was created from this body and deleted since.
+
+        The service recognises a repetition in the present life of a document only; this one would bring it back.
+        """
+        try:
+            life = self._last_life(call.path)
+        except NotFoundError:
+            return
+        tombstone, first = life[0], life[-1]
+        if tombstone.deleted and first.digest == digest:
+            raise DocumentDeletedError(
+                f"{call.path} was created with this body, at version {first.version}, and deleted at version"
+                f" {tombstone.version} while the answer was lost",
+                expected=0,
+                current=tombstone.version,
+                hint=f"if it shall exist all the same, publish it again at 0; else see mergepub versions {call.path}",
+            )
+
+    def _last_life(self, path: str) -> Sequence[Revision]:
+        """The versions of the newest incarnation, newest first."""
+        rows = self.versions(path)
+        newest = next(rows)
+        return [newest, *takewhile(lambda row: row.incarnation == newest.incarnation, rows)]
 
     def _is_deleted_at(self, call: Call) -> bool:
         try:
@@ -348,8 +384,10 @@ def _parsed_rows(page: Call, answer: Answer, key: str, parse: Callable[[dict[str
         raise wire.unclear(page, answer, f"its {key} are not in the promised form") from None
 
 
-def _persistently(policy: RetryPolicy, ask: Callable[[], _T]) -> _T:
+def _persistently(policy: RetryPolicy, ask: Callable[[], _T], in_doubt: Callable[[], None] | None) -> _T:
     """``ask`` until it is answered, as often as ``policy`` says; no attempt begins after ``PATIENCE`` seconds.
+
+    Once an attempt may have reached the store, ``in_doubt`` is called before each further one.
 
     Raises:
         UnknownOutcomeError: an attempt may have reached the store and none was answered clearly. A later no of a proxy,
@@ -359,6 +397,8 @@ def _persistently(policy: RetryPolicy, ask: Callable[[], _T]) -> _T:
     unknown: UnknownOutcomeError | None = None
     for attempt in count(1):
         try:
+            if unknown is not None and in_doubt is not None:
+                in_doubt()
             return ask()
         except (UnavailableError, DeniedError) as error:
             if isinstance(error, UnknownOutcomeError):

@@ -8,7 +8,7 @@ import struct
 import threading
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 
 from mergepub.documents import Version
@@ -150,6 +150,8 @@ class Committing:
         self.answers = list(answers)
 
     def __call__(self, request: Request) -> object:
+        if request.target.startswith("/-/versions/"):
+            return json_reply(200, {"versions": [asdict(row) for row in self.store.versions(self.path)]})
         if request.method == "GET":
             head = self.store.fetch(self.path)
             return document_reply(head.body, head.version.number or 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from mergepub.documents import ABSENT, Version
+from mergepub.documents import ABSENT, Version, digest_of
 from mergepub.errors import (
     DeniedError,
     DocumentDeletedError,
@@ -315,6 +315,30 @@ def test_repeating_after_a_lost_answer_publishes_once(server: Server, lost: obje
     receipt = publish(store, ABSENT)
     assert (receipt.version.number, receipt.replayed) == (1, True)
     assert [row.version for row in service.store.versions(PATH)] == [1]
+
+
+def test_a_create_whose_answer_was_lost_does_not_bring_back_what_was_deleted_since(server: Server) -> None:
+    life = [_history_row(2) | {"deleted": True}, _history_row(1) | {"digest": digest_of(BODY)}]
+    deleted = server(RESET, json_reply(200, {"versions": life}))
+    with pytest.raises(DocumentDeletedError, match="while the answer was lost") as caught:
+        publish(store_on(deleted, policy=RetryPolicy.instant()), ABSENT)
+    assert (caught.value.expected, caught.value.current) == (0, 2)
+    assert [request.method for request in deleted.requests] == ["PUT", "GET"]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        problem(404),
+        json_reply(200, {"versions": [_history_row(2) | {"deleted": True}, _history_row(1)]}),
+        json_reply(200, {"versions": [_history_row(1) | {"digest": digest_of(BODY)}]}),
+    ],
+    ids=["never there", "an earlier life with another body", "there"],
+)
+def test_a_create_whose_answer_was_lost_is_repeated_where_that_is_recognised(server: Server, history: bytes) -> None:
+    there = server(RESET, history, json_reply(201, {"version": 3}))
+    assert publish(store_on(there, policy=RetryPolicy.instant()), ABSENT).version.number == 3
+    assert [request.method for request in there.requests] == ["PUT", "GET", "PUT"]
 
 
 def test_an_append_is_repeated_with_its_key(server: Server) -> None:
