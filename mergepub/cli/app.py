@@ -18,7 +18,7 @@ from mergepub.errors import InputError, OutputError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "delete"),
-    "Tracked files": ("pull", "push", "status"),
+    "Tracked files": ("pull", "push", "status", "resolve", "mv"),
     "The service": ("serve", "token"),
     "The store and the tool": ("store", "verify", "mcp", "config", "completion"),
 }

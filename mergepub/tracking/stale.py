@@ -52,6 +52,13 @@ def judge(record: Record, ours: bytes, body_of: Callable[[str], bytes]) -> Verdi
     return Verdict(lines=lines)
 
 
+def undoes_all(before: bytes, after: bytes, now: bytes) -> bool:
+    """Whether ``now`` has nothing of what the change from ``before`` to ``after`` did, and some of what was before."""
+    remains = _Remains(before, after, now)
+    fates = {remains.fate(hunk) for hunk in edit_script(before, after)}
+    return UNDONE in fates and SURVIVED not in fates
+
+
 def refusal(local: Local, record: Record) -> CheckoutError:
     """FILE undoes everything that was brought into it last."""
     return CheckoutError(

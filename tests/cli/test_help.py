@@ -42,6 +42,15 @@ def test_every_command_has_a_help_with_an_example_of_itself(verb):
         assert all(f"mergepub {verb}" in example for example in examples)
 
 
+def put_in_conflict(name: str, guide: bytes) -> None:
+    subprocess.run([SCRIPT, "fetch", "/docs/guide.md", "-o", name], capture_output=True, check=True)
+    Path(name).write_bytes(guide.replace(b"five", b"FIVE"))
+    subprocess.run([SCRIPT, "publish", "/docs/guide.md", name], capture_output=True, check=True)
+    subprocess.run([SCRIPT, "fetch", "/docs/guide.md/v2", "-o", name], capture_output=True, check=True)
+    Path(name).write_bytes(guide.replace(b"five", b"5"))
+    assert subprocess.run([SCRIPT, "pull", name], capture_output=True, check=False).returncode == 3
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_examples_in_the_help_work(verb, guide: bytes, monkeypatch):
     monkeypatch.setenv("PATH", f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}")
@@ -53,6 +62,8 @@ def test_the_examples_in_the_help_work(verb, guide: bytes, monkeypatch):
     Path("new.md").write_bytes(b"new\n")
     for name in ("tracked.md", "other.md"):
         subprocess.run([SCRIPT, "fetch", "/docs/guide.md", "-o", name], capture_output=True, check=True)
+    if verb == "resolve":
+        put_in_conflict("conflicted.md", guide)
     Path("tracked.md").write_bytes(guide.replace(b"two", b"TWO"))
     for example in EXAMPLE.findall("".join(pages_of(verb))):
         if not ELSEWHERE.search(example):
