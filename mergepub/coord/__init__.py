@@ -3,6 +3,7 @@
 The channel is advisory: it locks nothing, pauses nothing, decides nothing, and proves nothing about what was published.
 
 Pure: ``wire`` (requests, codes, bounds), ``budgets``, ``radar``. Durable: ``schema``, ``state``, ``mailing``,
-``reporting``, tables in the SQL store's database. Around them ``surfaces`` (directories and sockets), ``watching`` (what
-a checkout edits), ``connections``, ``methods``, ``control`` and ``daemon``. ``client`` is the other end of a socket.
+``reporting``, tables in the SQL store's database. Around them ``surfaces`` (directories and sockets), ``watching``
+(what a checkout edits), ``connections``, ``methods``, ``control`` and ``daemon``. ``client`` is the other end of a
+socket.
 """
