@@ -56,7 +56,8 @@ class Peer:
 
     seconds: list[float] = field(default_factory=list)
     memory: float = 0
-    output: bytes = b""
+    digest: str = ""
+    conflicts: int = 0
     over: bool = False
 
     def add(self, run: peers.Run | None) -> None:
@@ -75,22 +76,9 @@ class Peer:
         return median(self.seconds) if self.seconds else math.nan
 
 
-def conflicts(output: bytes, near: int) -> int:
-    """The conflict blocks of a marked body; those at most `near` lines apart count as one."""
-    count, inside, since = 0, False, near + 1
-    for line in output.split(b"\n"):
-        if line.startswith(b"<<<<<<<") and not inside:
-            count += since > near
-            inside = True
-        elif line.startswith(b">>>>>>>"):
-            inside, since = False, 0
-        elif not inside:
-            since += 1
-    return count
-
-
 def measure(folder: Path, rounds: int, limit: float, commands: Iterable[str], calls: Iterable[str]) -> dict[str, Peer]:
     """Interleaved rounds of all peers on one load; a call is kept under its name with `()`."""
+    near = NEAR if folder.name in FOLDED else 0
     runs: list[tuple[str, Callable[[Path], peers.Run | None]]] = [
         (name, lambda out, name=name: peers.run_command(name, folder, out, limit)) for name in commands
     ]
@@ -105,7 +93,8 @@ def measure(folder: Path, rounds: int, limit: float, commands: Iterable[str], ca
                 peer = results[name]
                 if peer.wanted:
                     peer.add(run(out))
-                    peer.output = peer.output or out.read_bytes()
+                    if name in peers.COMMANDS and not peer.digest:
+                        peer.digest, peer.conflicts = peers.look_at(out, near)
     return results
 
 
@@ -122,7 +111,7 @@ def show_load(load: str, results: dict[str, Peer]) -> None:
             print(f"  {name:26}{'over the limit':>19}")
             continue
         whole = not name.endswith("()")
-        found = "-" if name == FLOOR or not whole else str(conflicts(peer.output, NEAR if load in FOLDED else 0))
+        found = "-" if name == FLOOR or not whole else str(peer.conflicts)
         memory = f"{peer.memory:.0f}" if whole else "-"
         milliseconds = peer.figure * 1000
         print(f"  {name:26}{milliseconds:10.2f}{ratio(peer.figure, git.figure):>9}{memory:>7}{found:>11}")
@@ -134,9 +123,8 @@ def judge(load: str, results: dict[str, Peer]) -> tuple[list[str], bool]:
     against = results[FLOOR] if load == "W1" else git
     process = ours.figure / against.figure
     call = results["merge3()"].figure / results[OURS + "()"].figure if "merge3()" in results else math.nan
-    near = NEAR if load in FOLDED else 0
-    found, gits = conflicts(ours.output, near), conflicts(git.output, near)
-    same = ours.output == git.output
+    found, gits = ours.conflicts, git.conflicts
+    same = ours.digest == git.digest
     memory = ours.memory / git.memory
     holds = [
         process <= target.process,

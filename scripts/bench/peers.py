@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Who merges: whole processes and calls, one run of each measured alone.
 
-    python3 scripts/bench/peers.py CALL FOLDER     one call on FOLDER/{base,ours,theirs}: seconds on standard output
+    python3 scripts/bench/peers.py CALL FOLDER         one call on FOLDER/{base,ours,theirs}: seconds on standard output
+    python3 scripts/bench/peers.py --output FILE NEAR  digest and conflicts of a marked body
 
 A process is measured by the user and system time of the child, the steadiest figure on a machine that others use too;
 a call by the processor time of the call alone, the files read and the modules imported, the median of a few. The
@@ -10,13 +11,15 @@ driver stays small, because a child inherits its peak memory over exec.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,17 +118,48 @@ def spawn(argv: list[str], out: Path, limit: float) -> Run | None:
     return Run(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, code)
 
 
-def main() -> None:
-    call = CALLS[sys.argv[1]]
-    bodies = [(Path(sys.argv[2]) / name).read_bytes() for name in ("base", "ours", "theirs")]
-    call(b"a\nb\nc\n", b"a\nb\nc\nd\n", b"z\na\nb\nc\n")  # imports, warms up
+def conflicts(lines: Iterable[bytes], near: int) -> int:
+    """The conflict blocks of a marked body; those at most `near` lines apart count as one."""
+    count, inside, since = 0, False, near + 1
+    for line in lines:
+        if line.startswith(b"<<<<<<<") and not inside:
+            count += since > near
+            inside = True
+        elif line.startswith(b">>>>>>>"):
+            inside, since = False, 0
+        elif not inside:
+            since += 1
+    return count
+
+
+def look_at(out: Path, near: int) -> tuple[str, int]:
+    """Digest and conflicts of an output, read in a process of its own: the driver must not grow with it."""
+    answer = subprocess.run([PYTHON, __file__, "--output", str(out), str(near)], capture_output=True, check=True)
+    digest, count = answer.stdout.split()
+    return digest.decode(), int(count)
+
+
+def output(file: str, near: str) -> None:
+    with Path(file).open("rb") as lines:
+        print(hashlib.file_digest(lines, "sha256").hexdigest(), end=" ")
+        lines.seek(0)
+        print(conflicts(lines, int(near)))
+
+
+def call(name: str, folder: str) -> None:
+    function = CALLS[name]
+    bodies = [(Path(folder) / body).read_bytes() for body in ("base", "ours", "theirs")]
+    function(b"a\nb\nc\n", b"a\nb\nc\nd\n", b"z\na\nb\nc\n")  # imports, warms up
     seconds: list[float] = []
     while len(seconds) < REPEATS and sum(seconds) < PATIENCE:
         start = time.process_time()
-        call(*bodies)
+        function(*bodies)
         seconds.append(time.process_time() - start)
     print(statistics.median(seconds))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--output":
+        output(*sys.argv[2:])
+    else:
+        call(*sys.argv[1:])
