@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Hunk = tuple[int, int, int, int]
     Level = tuple[list[int], list[int], list[int], list[int], list[int]]
 
-COMMIT = 1024  # a snake of so many bytes settles what stands before it
+COMMIT = 512  # a snake of so many bytes settles what stands before it
 _REACH = 256 << 10  # bytes ahead in which the end of an inserted or deleted section is looked for
 _NEWLINE = 10
 _DEEPEST = 12  # edits between two settled points; where more are needed, lines are split and matched instead

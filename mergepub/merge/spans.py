@@ -6,7 +6,7 @@ part of one body with any part of another. Sizes grow by fours until one fails; 
 
 from __future__ import annotations
 
-_WORD = 128  # bytes compared first, and as one integer last
+_WORD = 256  # bytes compared first, and as one integer last
 
 
 def common_prefix(a: bytes, i: int, view_b: memoryview, j: int, limit: int) -> int:
