@@ -48,19 +48,20 @@ def new_token(name: str, allow: tuple[str, ...], expires: str | None) -> tuple[s
     Raises:
         InputError: a rule, the name or the lifetime has not the right form.
     """
-    from datetime import UTC, datetime
+    from datetime import datetime
 
     from mergepub.service.tokens import check_name, new_secret, parse_allow, parse_lifetime
+    from mergepub.stores.contract import now
     from mergepub.stores.tokens import Token
 
     if not allow:
         raise InputError("a token that allows nothing is of no use", hint="add --allow publish:/docs/**")
     for rule in allow:
         parse_allow(rule)
-    created = datetime.now(UTC)
-    ends = (created + parse_lifetime(expires)).isoformat() if expires else None
+    created = now()
+    ends = f"{datetime.fromisoformat(created) + parse_lifetime(expires):%Y-%m-%dT%H:%M:%S.%fZ}" if expires else None
     secret, key, digest = new_secret()
-    return secret, Token(check_name(name), key, digest, allow, created.isoformat(), ends)
+    return secret, Token(check_name(name), key, digest, allow, created, ends)
 
 
 @verb(
