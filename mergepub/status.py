@@ -203,14 +203,17 @@ def _envelope(ok: bool, **content: Any) -> dict[str, Any]:
 
 def _json_body(outcome: Outcome) -> dict[str, str]:
     content = body(outcome)
-    if content is None:
-        return {}
+    return {} if content is None else json_text("body", content)
+
+
+def json_text(name: str, content: bytes) -> dict[str, str]:
+    """``content`` under ``name``, or in base64 under ``name_base64`` where it is not UTF-8."""
     try:
-        return {"body": content.decode("utf-8")}
+        return {name: content.decode("utf-8")}
     except UnicodeDecodeError:
         import base64  # noqa: PLC0415 - hardly any body needs it
 
-        return {"body_base64": base64.b64encode(content).decode("ascii")}
+        return {f"{name}_base64": base64.b64encode(content).decode("ascii")}
 
 
 def versions_json(revisions: Iterable[Revision]) -> dict[str, Any]:

@@ -17,10 +17,9 @@ from mergepub.cli.streams import INTERRUPTED, complain, printable, write_stdout
 from mergepub.errors import InputError, OutputError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "delete"),
+    "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "log", "diff", "delete", "revert"),
     "Tracked files": ("pull", "push", "status", "resolve", "mv"),
-    "The service": ("serve", "token"),
-    "The store and the tool": ("store", "verify", "mcp", "config", "completion"),
+    "Service, store and tool": ("serve", "token", "store", "verify", "mcp", "config", "completion"),
 }
 MODULES = {"versions": "history", "list": "history"}
 VERBS = tuple(verb for verbs in SECTIONS.values() for verb in verbs)

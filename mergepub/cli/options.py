@@ -92,6 +92,19 @@ class Digits(IntType):
         return int(text)
 
 
+class VersionName(Digits):
+    """A version as paths name it, ``v5``, or its number alone."""
+
+    name = "version"
+
+    def __init__(self) -> None:
+        super().__init__(least=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number, or a usage error that says what is wrong with it."""
+        return super().convert(str(value).removeprefix("v"), param, ctx)
+
+
 class Label(TextType):
     """Text that stands on one line: UTF-8 without control characters."""
 
