@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, islice, takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import urlencode
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
 from mergepub.errors import DeniedError, DocumentDeletedError, NotFoundError, UnavailableError, UnknownOutcomeError
@@ -106,7 +106,7 @@ class HttpStore:
             raise NotFoundError(f"{path} has no version {version}: they count from 1", hint=f"mergepub versions {path}")
         suffix = "" if version is None else f"/v{version}"
         call = Call("GET", path, self._url + wire.quote_path(path) + suffix, version=version)
-        return wire.document(call, self._ask(call, {200}))
+        return self._ask(call, {200}, wire.document)
 
     def publish(
         self,
@@ -131,14 +131,7 @@ class HttpStore:
         }
         digest = digest_of(body)
         in_doubt = partial(self._refuse_revival, call, digest) if call.expected == 0 else None
-        answer = self._ask(call, {200, 201}, headers, body, in_doubt)
-        try:
-            return wire.receipt(call, answer)
-        except UnknownOutcomeError:
-            found = self._find_published(call, digest)
-            if found is None:
-                raise
-            return found
+        return self._ask(call, {200, 201}, partial(self._published, digest), headers, body, in_doubt=in_doubt)
 
     def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
         """One POST, recognised by ``key`` when it is repeated."""
@@ -146,7 +139,7 @@ class HttpStore:
         self._check(body, author, message)
         call = self._write("POST", path, None)
         headers = {"Idempotency-Key": wire.quote_key(key), **wire.labels(author, message)}
-        return wire.receipt(call, self._ask(call, {200, 201}, headers, body))
+        return self._ask(call, {200, 201}, wire.receipt, headers, body)
 
     def delete(self, path: str, expected: Version, *, author: str = "", message: str = "") -> Receipt:
         """One DELETE. A yes that names no version is looked up: a tombstone at expected + 1 is the answer."""
@@ -154,13 +147,8 @@ class HttpStore:
         call = self._write("DELETE", path, expected.number)
         # By number: a tag names the head, and the head of a delete that is repeated is its own tombstone.
         by_number = expected if expected.number is None else Version(expected.number)
-        answer = self._ask(call, {200, 204}, {**wire.precondition(by_number), **wire.labels(author, message)})
-        try:
-            return wire.deletion(call, answer)
-        except UnknownOutcomeError:
-            if not self._is_deleted_at(call):
-                raise
-            return Receipt(Version((call.expected or 0) + 1), "", replayed=True)
+        headers = {**wire.precondition(by_number), **wire.labels(author, message)}
+        return self._ask(call, {200, 204}, self._deleted, headers)
 
     def versions(self, path: str, *, before: int | None = None, limit: int | None = None) -> Iterator[Revision]:
         """History, page by page as it is read. What stands below a page never changes, so the pages fit together."""
@@ -201,15 +189,18 @@ class HttpStore:
         self,
         call: Call,
         yes: set[int],
+        read: Callable[[Call, Answer], _T],
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
+        *,
         in_doubt: Callable[[], None] | None = None,
-    ) -> Answer:
-        """The answer to one request, repeated as the policy says; raises for everything but ``yes``.
+    ) -> _T:
+        """What ``read`` makes of the answer to one request, repeated as the policy says.
 
-        ``in_doubt`` looks, before a repetition, whether one that may have happened can be repeated.
+        Everything but the statuses ``yes`` raises. ``in_doubt`` looks, before a repetition of what may have happened,
+        whether it can be repeated.
         """
-        return _persistently(self._policy, lambda: self._ask_once(call, yes, headers or {}, body), in_doubt)
+        return _persistently(self._policy, lambda: read(call, self._ask_once(call, yes, headers or {}, body)), in_doubt)
 
     def _ask_once(self, call: Call, yes: set[int], headers: Mapping[str, str], body: bytes | None) -> Answer:
         url = call.url
@@ -224,9 +215,8 @@ class HttpStore:
 
     def _redirected(self, call: Call, answer: Answer, url: str) -> str:
         location = answer.headers.get("Location", "")
-        target = urljoin(url, location)
-        same_origin = urlsplit(target)[:2] == urlsplit(url)[:2]
-        if location and same_origin and not call.writes:
+        target = wire.on_same_origin(url, location)
+        if location and target and not call.writes:
             return target
         raise wire.ForeignAnswerError(
             f"{call.method} {call.url} is redirected to {answer.shown(location) or 'nowhere'}, which is not followed"
@@ -250,6 +240,23 @@ class HttpStore:
             return self._session
 
     # -- answers that need a second look -------------------------------------------------------------------------------
+
+    def _published(self, digest: str, call: Call, answer: Answer) -> Receipt:
+        try:
+            return wire.receipt(call, answer)
+        except UnknownOutcomeError:
+            found = self._find_published(call, digest)
+            if found is None:
+                raise
+            return found
+
+    def _deleted(self, call: Call, answer: Answer) -> Receipt:
+        try:
+            return wire.deletion(call, answer)
+        except UnknownOutcomeError:
+            if not self._is_deleted_at(call):
+                raise
+            return Receipt(Version((call.expected or 0) + 1), "", replayed=True)
 
     def _find_published(self, call: Call, digest: str) -> Receipt | None:
         """The caller's own body at expected + 1 of the head's incarnation; a create may also be the head itself."""
@@ -313,38 +320,29 @@ class HttpStore:
         self, call: Call, key: str, parse: Callable[[dict[str, Any]], _Row], order: Callable[[_Row], _Ordered]
     ) -> Iterator[_Row]:
         """The rows of all pages: the first is asked for at once, so that a refusal is one of this call."""
-        first = self._ask(call, {200})
-        return self._following_rows(call, first, key, parse, order)
+        read = partial(wire.page, key, parse)
+        return self._following_rows(call, self._ask(call, {200}, read), read, order)
 
     def _following_rows(
         self,
-        page: Call,
-        answer: Answer,
-        key: str,
-        parse: Callable[[dict[str, Any]], _Row],
+        call: Call,
+        page: wire.Page[_Row],
+        read: Callable[[Call, Answer], wire.Page[_Row]],
         order: Callable[[_Row], _Ordered],
     ) -> Iterator[_Row]:
         last: _Ordered | None = None
         while True:
-            for row in _parsed_rows(page, answer, key, parse):
+            for row in page.rows:
                 if last is not None and not last < order(row):  # or a broken server would be read for ever
-                    raise wire.unclear(page, answer, "its rows are out of order")
+                    raise wire.ForeignAnswerError(
+                        f"the rows of {call.url} are out of order; check the URL of the store"
+                    )
                 last = order(row)
                 yield row
-            url = self._next_page(page, answer)
-            if url is None:
+            if page.following is None:
                 return
-            page = Call("GET", page.path, url)
-            answer = self._ask(page, {200})
-
-    def _next_page(self, page: Call, answer: Answer) -> str | None:
-        link = wire.next_link(answer)
-        if link is None:
-            return None
-        target = urljoin(page.url, link)
-        if urlsplit(target)[:2] == self._parts[:2] and target != page.url:
-            return target
-        raise wire.unclear(page, answer, "its next page is not on this store")
+            call = Call("GET", call.path, page.following)
+            page = self._ask(call, {200}, read)
 
     # -- verify --------------------------------------------------------------------------------------------------------
 
@@ -374,14 +372,6 @@ class HttpStore:
                 f"{path}/v{row.version}: {len(found.body)} bytes with digest {found.digest}, but the history says"
                 f" {row.size} bytes with digest {row.digest}"
             )
-
-
-def _parsed_rows(page: Call, answer: Answer, key: str, parse: Callable[[dict[str, Any]], _Row]) -> list[_Row]:
-    rows = wire.json_object(page, answer).get(key)
-    try:
-        return [parse(row) for row in rows]  # type: ignore[union-attr]  # anything but rows is the TypeError below
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise wire.unclear(page, answer, f"its {key} are not in the promised form") from None
 
 
 def _persistently(policy: RetryPolicy, ask: Callable[[], _T], in_doubt: Callable[[], None] | None) -> _T:

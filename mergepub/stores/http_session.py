@@ -40,7 +40,7 @@ class HttpSession:
         self._token = token
         self._timeouts = timeouts
         self._proxies = _NO_PROXY if direct else None
-        self._session = session = requests.Session()
+        self._session = session = _Session()
         session.auth = _Bearer(token)  # set without a token too: else requests sends netrc's password on any channel
         session.headers.update({"User-Agent": f"mergepub/{__version__}", "Accept-Encoding": "identity"})
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -67,12 +67,19 @@ class HttpSession:
                 proxies=self._proxies,
             ) as response:
                 return Answer(response.status_code, response.headers, _received(call, response), self._token)
-        except requests.RequestException as error:
+        except (requests.RequestException, ValueError) as error:  # some of urllib3's come through as they are
             raise _no_answer(call, error, self._timeouts) from None
 
     def close(self) -> None:
         """Close the pooled connections."""
         self._session.close()
+
+
+class _Session(requests.Session):
+    """Leaves redirects alone: requests would look at where they lead, and stumble over what is no URL."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002 - requests gives it
+        return None
 
 
 class _Bearer(requests.auth.AuthBase):
@@ -94,7 +101,7 @@ def _received(call: Call, response: requests.Response) -> bytes:
     return bytes(received)
 
 
-def _no_answer(call: Call, error: requests.RequestException, timeouts: Timeouts) -> MergepubError:
+def _no_answer(call: Call, error: Exception, timeouts: Timeouts) -> MergepubError:
     """The error for a request that got no whole answer, told apart by whether it can have reached the store."""
     if isinstance(error, (InvalidURL, InvalidHeader)):
         return InputError(f"{call.url} cannot be asked: {_cause(error)}")

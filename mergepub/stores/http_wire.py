@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
-from typing import Any
-from urllib.parse import quote, unquote
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version
 from mergepub.errors import (
@@ -36,6 +36,8 @@ from mergepub.errors import (
     UnknownOutcomeError,
     VersionConflictError,
 )
+
+_Row = TypeVar("_Row")
 
 QUOTED = 200
 """How many characters of an unclear answer an error quotes."""
@@ -93,6 +95,14 @@ class Answer:
     def shown(self, text: str, most: int = QUOTED) -> str:
         """``text`` from this answer for a message: a failing server may print the request with the secret in it."""
         return shown(text.replace(self.secret, "***") if self.secret else text, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[_Row]):
+    """Some rows of a history or listing, and the address of the page after it."""
+
+    rows: Sequence[_Row]
+    following: str | None
 
 
 class DamagedAnswerError(UnavailableError):
@@ -234,6 +244,41 @@ def deletion(call: Call, answer: Answer) -> Receipt:
         raise unclear(call, answer, "it does not name the tombstone that was made")
     replayed = answer.headers.get("Mergepub-Replayed") == "true"
     return Receipt(Version(number), answer.headers.get("Mergepub-Incarnation", ""), replayed=replayed)
+
+
+def page(key: str, parse: Callable[[dict[str, Any]], _Row], call: Call, answer: Answer) -> Page[_Row]:
+    """The rows under ``key``, each read by ``parse``.
+
+    Raises:
+        UnavailableError: the answer or one row is not in the promised form, or the next page is of another origin.
+    """
+    rows = json_object(call, answer).get(key)
+    if not isinstance(rows, list):
+        raise unclear(call, answer, f"a list of {key} was promised")
+    try:
+        parsed = [parse(row) for row in rows]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise unclear(call, answer, f"its {key} are not in the promised form") from None
+    return Page(parsed, _next_url(call, answer))
+
+
+def _next_url(call: Call, answer: Answer) -> str | None:
+    link = next_link(answer)
+    if link is None:
+        return None
+    following = on_same_origin(call.url, link)
+    if following is None:
+        raise unclear(call, answer, "its next page is not on this store")
+    return following
+
+
+def on_same_origin(url: str, reference: str) -> str | None:
+    """The address that ``reference`` means at ``url``; None where it leads to another scheme, host or port."""
+    try:
+        target = urljoin(url, reference)
+        return target if urlsplit(target)[:2] == urlsplit(url)[:2] else None
+    except ValueError:
+        return None
 
 
 def revision(row: Mapping[str, Any]) -> Revision:

@@ -31,6 +31,8 @@ UNKNOWN = "unknown"
 class Attempt:
     """One attempt: asked at ``begun``, answered at ``ended`` (None: never) with ``result``.
 
+    ``patient``: through a handle that repeats by itself, so that the answer may be that of a repetition.
+
     ``version`` is what the answer names, ``current`` the head that it tells of; both None where it tells nothing.
     """
 
@@ -46,6 +48,7 @@ class Attempt:
     current: int | None = None
     digest: str | None = None
     incarnation: str | None = None
+    patient: bool = False
 
     @property
     def body(self) -> bytes:

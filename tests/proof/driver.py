@@ -103,8 +103,9 @@ class Client:
     def _insist(self, plan: Attempt) -> None:
         """Make the call; repeat it while nobody knows whether it happened."""
         for _ in range(self.insist):
-            handles = [*self.stores, *(self.patient if is_repeatable(plan) else ())]
-            answered = attempt_once(self._random.choice(handles), plan, self.record)
+            patient = bool(self.patient) and is_repeatable(plan) and self._random.random() < 0.5
+            store = self._random.choice(self.patient if patient else self.stores)
+            answered = attempt_once(store, replace(plan, patient=patient), self.record)
             self._learn(answered)
             if answered.result not in (a.UNKNOWN, a.NOT_DONE):
                 break

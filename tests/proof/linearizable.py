@@ -117,8 +117,7 @@ class _Checker:
 
     def _bound_creation(self, made: Made, tries: list[Attempt]) -> Iterator[str]:
         acknowledged = [each for each in tries if each.result == a.MADE]
-        # A replayed attempt may have made the version itself, when the client repeated it inside the one call.
-        possible = acknowledged or [each for each in tries if each.result in (a.UNKNOWN, a.REPLAYED)]
+        possible = acknowledged or [each for each in tries if _may_have_made(each)]
         if not possible:
             yield f"version {made.number} was made by {made.operation}, whose attempts were all refused"
             return
@@ -213,6 +212,16 @@ class _Checker:
             made.operation == attempt.operation and made.incarnation == state.incarnation
             for made in self.history[:head]
         )
+
+
+def _may_have_made(attempt: Attempt) -> bool:
+    """Whether a version may come from an attempt that was not told so.
+
+    One that the client repeated within the call was told what the repetition met: that it had happened, or that the
+    document's life had ended since.
+    """
+    ended = (a.DELETED, a.RECREATED, a.MISSING)
+    return attempt.result in (a.UNKNOWN, a.REPLAYED) or (attempt.patient and attempt.result in ended)
 
 
 def _joined(body: bytes, more: bytes) -> bytes:

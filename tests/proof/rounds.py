@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -164,7 +164,7 @@ class Proof:
     def _answered(self, store: Store, attempt: Attempt, record: RecordFile) -> Attempt:
         give_up = time.monotonic() + _RESOLVE_SECONDS
         while True:
-            answered = attempt_once(store, attempt, record)
+            answered = attempt_once(store, replace(attempt, patient=False), record)
             if answered.result not in (a.UNKNOWN, a.NOT_DONE):
                 return answered
             assert time.monotonic() < give_up, f"{attempt.operation} is not answered"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 
+import requests
 from mergepub.documents import Version
 from mergepub.stores.memory import MemoryStore
 
@@ -164,6 +165,29 @@ class Committing:
         return json_reply(200, {key: value for key, value in facts.items() if value}, Mergepub_Incarnation="aa")
 
 
+class Forwarding:
+    """A way to the service at ``url`` on which the answers that ``lost`` scripts take the place of the true ones.
+
+    None in ``lost`` lets the true answer pass; whatever is scripted, the service has done what it was asked.
+    """
+
+    def __init__(self, url: str, lost: list[object]) -> None:
+        self.url = url
+        self.lost = lost
+
+    def __call__(self, request: Request) -> object:
+        answer = requests.request(
+            request.method, self.url + request.target, headers=request.headers, data=request.body, timeout=20
+        )
+        lost = self.lost.pop(0) if self.lost else None
+        if lost is not None:
+            return lost
+        headers = {
+            name: value for name, value in answer.headers.items() if name not in ("Content-Length", "Connection")
+        }
+        return reply(answer.status_code, answer.content, **headers)
+
+
 HTML = b"<html><body>Bad <b>Gateway</b>\x1b[31m</body></html>"
 
 NO_CLEAR_ANSWER = {
@@ -191,6 +215,7 @@ NO_CLEAR_ANSWER = {
     "a hang": HANG,
     "a redirect to another host": reply(307, Location="http://localhost:1/docs/guide.md"),
     "a redirect on the same host": reply(308, Location="/elsewhere"),
+    "a redirect to no URL": reply(302, Location="http://[::1/docs/guide.md"),
     "a redirect to nowhere": reply(302),
     "404 with HTML": reply(404, HTML, kind="text/html"),
     "404 of another service": reply(404, b'{"detail": "Not Found"}', kind="application/json"),

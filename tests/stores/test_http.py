@@ -5,19 +5,21 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mergepub.documents import ABSENT, Version, digest_of
+from mergepub.documents import ABSENT, MergedFrom, Receipt, Version, digest_of
 from mergepub.errors import DeniedError, RejectedError, UnavailableError
 from mergepub.stores import open_store
 from mergepub.stores.contract import MAX_BODY, Store
 from mergepub.stores.http import HttpStore
+from mergepub.stores.http_wire import Timeouts
 from mergepub.stores.wrappers import RetryPolicy
 from tests.stores.conformance import DOC, Opener, StoreConformance, refused
 from tests.stores.http_service import HttpService
+from tests.stores.scripted_server import HANG, HTML, RESET, Forwarding, ScriptedServer, reply
 
 if TYPE_CHECKING:
     from tests.stores.postgres_server import PostgresServer
@@ -149,6 +151,32 @@ def empty_sqlite(file: Path) -> None:
         for (table,) in tables.fetchall():
             connection.execute(f'DELETE FROM "{table}"')
     connection.close()
+
+
+@pytest.mark.parametrize("lost", [RESET, HANG, b"", reply(502, HTML), reply(200), b"HTTP/1.1 201 Created\r\nContent-"])
+def test_every_write_happens_once_when_its_first_answers_are_lost(
+    running: HttpService, file: Path, lost: object
+) -> None:
+    way = ScriptedServer([Forwarding(running.url, lost=[lost])])
+    store = HttpStore(way.url, timeouts=Timeouts(read=2.0 if lost is HANG else 20.0), policy=RetryPolicy.instant())
+
+    def losing(call: Callable[[], Receipt]) -> Receipt:
+        way.script[0] = Forwarding(running.url, lost=[lost])
+        return call()
+
+    receipts = [
+        losing(lambda: store.publish(DOC, b"one\n", ABSENT)),
+        losing(lambda: store.publish(DOC, b"two\n", Version(1))),
+        losing(lambda: store.append(DOC, b"three\n", key="k")),
+        losing(lambda: store.publish(DOC, b"merged\n", Version(3), merged_from=MergedFrom(1, 3, digest_of(b"ours")))),
+        losing(lambda: store.delete(DOC, Version(4))),
+    ]
+    assert [(receipt.version.number, receipt.replayed) for receipt in receipts] == [(n, True) for n in range(1, 6)]
+    assert [(row.version, row.deleted) for row in store.versions(DOC)] == [(n, n == 5) for n in range(5, 0, -1)]
+    assert store.fetch(DOC, 3).body == b"two\nthree\n"
+    store.close()
+    way.close()
+    empty_sqlite(file)
 
 
 def test_the_limit_of_a_service_is_an_error_that_names_it(tmp_path: Path) -> None:

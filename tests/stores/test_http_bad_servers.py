@@ -184,9 +184,10 @@ def test_pages_that_do_not_advance_end_in_an_error_and_not_in_a_loop(server: Ser
 
 def test_a_next_page_on_another_host_is_not_read(server: Server) -> None:
     elsewhere = server(json_reply(200, {"versions": []}))
-    page = json_reply(200, {"versions": [_history_row(3)]}, Link=f'<{elsewhere.url}/-/versions/x>; rel="next"')
-    with pytest.raises(UnavailableError, match="next page"):
-        list(store_on(server(page), token=SECRET).versions(PATH))
+    for target in (f"{elsewhere.url}/-/versions/x", "//elsewhere/x", "http://[::1/x"):
+        page = json_reply(200, {"versions": [_history_row(3)]}, Link=f'<{target}>; rel="next"')
+        with pytest.raises(UnavailableError, match="next page"):
+            list(store_on(server(page), token=SECRET).versions(PATH))
     assert elsewhere.requests == []
 
 
