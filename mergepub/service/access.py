@@ -55,7 +55,7 @@ class Access:
     def __init__(self, load: Load | None, poll: float) -> None:
         self._load = load
         self._poll = poll
-        self._lock = asyncio.Lock()
+        self._loading: asyncio.Task[None] | None = None
         self._read_at: float | None = None
         self._tokens: dict[str, Token] = {}
 
@@ -79,12 +79,16 @@ class Access:
     async def _current(self) -> dict[str, Token]:
         if self._load is None or self._is_fresh():
             return self._tokens
-        async with self._lock:
-            if not self._is_fresh():
-                asked = time.monotonic()
-                self._tokens = {token.key: token for token in await self._load()}
-                self._read_at = asked
+        if self._loading is None or self._loading.done():
+            self._loading = asyncio.create_task(self._reload(self._load))
+        # Everybody waits for the same reading, and for its failure: a store that is down is asked by one at a time.
+        await asyncio.shield(self._loading)
         return self._tokens
+
+    async def _reload(self, load: Load) -> None:
+        asked = time.monotonic()
+        self._tokens = {token.key: token for token in await load()}
+        self._read_at = asked
 
     def _is_fresh(self) -> bool:
         return self._read_at is not None and time.monotonic() - self._read_at < self._poll

@@ -17,7 +17,7 @@ from mergepub.errors import MergepubError
 from mergepub.service import logs, operations
 from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
 from mergepub.service.listings import LIST, VERSIONS
-from mergepub.service.problems import Problem, ProblemError, problem_of, refuse, unknown_outcome
+from mergepub.service.problems import Problem, ProblemError, bad_request, problem_of, refuse, unknown_outcome
 from mergepub.service.targets import decode_path, host_name, is_loopback, split_origin
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ class Gateway:
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name, []).append(value)
+        if b"transfer-encoding" in headers and b"content-length" in headers:
+            raise bad_request("Transfer-Encoding and Content-Length contradict each other")  # what smuggling is made of
         authority, raw_path = split_origin(scope["raw_path"])
         self._check_host(headers, authority)
         exchange = Exchange(

@@ -9,6 +9,9 @@ from mergepub.documents import MergedFrom
 from mergepub.paths import MAX_VERSION
 from mergepub.service.problems import bad_request
 
+MAX_LABEL = 4096
+"""Bytes of UTF-8 in a label: encoded, it must still fit into a header line that every client takes."""
+
 # Characters that RFC 8187 lets stand, beyond letters, digits and "_.-~".
 _LITERAL = "!#$&+^`|"
 _PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._@<>+-]*[A-Za-z0-9._>+-])?\Z")
@@ -18,7 +21,12 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,15}\Z|0\Z")
 
 
 def encode_label(text: str) -> str:
-    """``text`` for a header: as it is where that is plain, else ``UTF-8''...``."""
+    """``text`` for a header: as it is where that is plain, else ``UTF-8''...``; cut where it is over the limit.
+
+    A label that long never came through the service; the history has it whole.
+    """
+    if len(text.encode()) > MAX_LABEL:
+        text = text.encode()[:MAX_LABEL].decode("utf-8", "ignore") + "…"
     return text if _PLAIN.match(text) else "UTF-8''" + quote(text, safe=_LITERAL)
 
 
@@ -26,7 +34,7 @@ def decode_label(name: str, value: bytes) -> str:
     """The label in a header: the extended form of RFC 8187, or plain UTF-8.
 
     Raises:
-        ProblemError: 400, when it is neither, or holds CR, LF or NUL.
+        ProblemError: 400, when it is neither, too long, or holds CR, LF or NUL.
     """
     extended = _EXTENDED.match(value)
     if extended and extended[1].lower() != b"utf-8":
@@ -37,6 +45,8 @@ def decode_label(name: str, value: bytes) -> str:
         raise bad_request(f"{name} is not valid UTF-8") from None
     if any(c in text for c in "\r\n\0"):
         raise bad_request(f"{name} holds CR, LF or NUL; a label is one line")
+    if len(text.encode()) > MAX_LABEL:
+        raise bad_request(f"{name} has over {MAX_LABEL} bytes")
     return text
 
 

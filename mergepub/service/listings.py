@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MOST = 1000
 BY_DEFAULT = 100
 
+_FILTERED_PAGE = 500  # rows read at a time where the caller may not see all of them
+
 VERSIONS = "/-/versions"
 LIST = "/-/list"
 
@@ -85,10 +87,11 @@ def _listed(
 ) -> list[Listed]:
     """Page by page through the store, until ``wanted`` rows that the caller may read are there."""
     found: list[Listed] = []
+    size = max(wanted, _FILTERED_PAGE) if caller.token else wanted
     while True:
-        page = list(_store_page(store, prefix, after, wanted, deleted))
+        page = list(_store_page(store, prefix, after, size, deleted))
         found += [row for row in page if caller.may("read", row.path)]
-        if len(found) >= wanted or len(page) < wanted:
+        if len(found) >= wanted or len(page) < size:
             return found[:wanted]
         after = page[-1].path
 

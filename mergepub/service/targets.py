@@ -27,8 +27,10 @@ def decode_path(raw: bytes) -> str:
     """The path that ``raw`` spells: each segment percent-decoded once, as UTF-8.
 
     Raises:
-        BadPathError: naming the rule: a broken escape, an encoded slash, no UTF-8.
+        BadPathError: naming the rule: a broken escape, an encoded slash, a bare #, no UTF-8.
     """
+    if b"#" in raw:
+        raise _bad(raw, "a # must be encoded")
     if b"%" not in raw:
         return _text(raw, raw)
     if _BROKEN_ESCAPE.search(raw):

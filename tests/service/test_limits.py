@@ -130,6 +130,7 @@ def test_a_head_over_the_limit_is_431_or_414(client: Client) -> None:
         b"PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1x\r\n\r\n",
         b"PUT /a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n",
         put_head("/a", "Transfer-Encoding: chunked") + b"zz\r\n",
+        put_head("/a", "Transfer-Encoding: chunked", "Content-Length: 1") + b"1\r\nx\r\n0\r\n\r\n",
     ],
 )
 def test_what_is_not_http_is_400_in_the_form_of_every_refusal(client: Client, request_bytes: bytes) -> None:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from base64 import b64encode
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
+from mergepub.documents import ABSENT
+from mergepub.stores import open_store
 from tests.service.wire import Client, fresh_path
+
+if TYPE_CHECKING:
+    from tests.stores.http_service import HttpService
 
 
 def test_the_head_comes_with_everything_that_names_it(client: Client) -> None:
@@ -115,3 +122,14 @@ def test_no_answer_invites_other_origins(client: Client) -> None:
     preflight = {**origin, "Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "if-match"}
     for answer in (client.ask("GET", path, origin), client.ask("OPTIONS", path, preflight)):
         assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_label_that_no_header_can_carry_is_cut_in_the_header_alone(client: Client, running: HttpService) -> None:
+    path, message = fresh_path(), "ä" * 50_000
+    store = open_store(running._store_url)
+    store.publish(path, b"x", ABSENT, message=message + "\n")
+    store.close()
+    answer = client.get(path)
+    assert answer.status == 200
+    assert unquote(answer.headers["mergepub-message"].removeprefix("UTF-8''")) == "ä" * 2048 + "…"
+    assert client.get(f"/-/versions{path}").json["versions"][0]["message"] == message + "\n"

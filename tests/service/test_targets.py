@@ -47,6 +47,7 @@ HOSTILE = {
     "/" + "a" * 1024: "limit is 1024",
     "/docs/" + "%C3%A4" * 510: "limit is 1024",
     "/docs/v" + "9" * 400: "no version is above",
+    "/docs/a#b": "must be encoded",
     "docs/a": "start with /",
     "*": "start with /",
 }

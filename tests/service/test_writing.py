@@ -265,6 +265,15 @@ def test_labels_are_plain_utf8_or_the_extended_form(client: Client, sent: str, k
     assert (row["author"], row["message"]) == (kept, kept)
 
 
+def test_a_label_has_a_limit_so_that_its_version_can_be_fetched(client: Client) -> None:
+    path, longest = fresh_path(), "ä" * 2048
+    client.create(path, b"x", Mergepub_Message=longest)
+    assert client.get(path).status == 200
+    assert client.get(f"/-/versions{path}").json["versions"][0]["message"] == longest
+    answer = client.put(path, b"y", Mergepub_Expected_Version="1", Mergepub_Message=longest + "x")
+    assert answer.problem["status"] == 400
+
+
 def test_a_header_that_may_stand_once_is_400_when_it_stands_twice(client: Client) -> None:
     request = (
         f"PUT {fresh_path()} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 1\r\n"
