@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count, islice, takewhile
+from itertools import count, groupby, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
@@ -284,21 +284,19 @@ class HttpStore:
             life = self._last_life(call.path)
         except NotFoundError:
             return
-        tombstone, first = life[0], life[-1]
-        if tombstone.deleted and first.digest == digest:
+        if life and life[0].deleted and life[-1].digest == digest:
             raise DocumentDeletedError(
-                f"{call.path} was created with this body, at version {first.version}, and deleted at version"
-                f" {tombstone.version} while the answer was lost",
+                f"{call.path} was created with this body, at version {life[-1].version}, and deleted at version"
+                f" {life[0].version} while the answer was lost",
                 expected=0,
-                current=tombstone.version,
+                current=life[0].version,
                 hint=f"if it shall exist all the same, publish it again at 0; else see mergepub versions {call.path}",
             )
 
     def _last_life(self, path: str) -> Sequence[Revision]:
         """The versions of the newest incarnation, newest first."""
-        rows = self.versions(path)
-        newest = next(rows)
-        return [newest, *takewhile(lambda row: row.incarnation == newest.incarnation, rows)]
+        _, life = next(groupby(self.versions(path), lambda row: row.incarnation), ("", ()))
+        return [*life]
 
     def _is_deleted_at(self, call: Call) -> bool:
         try:

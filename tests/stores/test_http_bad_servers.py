@@ -331,10 +331,11 @@ def test_a_create_whose_answer_was_lost_does_not_bring_back_what_was_deleted_sin
     "history",
     [
         problem(404),
+        json_reply(200, {"versions": []}),
         json_reply(200, {"versions": [_history_row(2) | {"deleted": True}, _history_row(1)]}),
         json_reply(200, {"versions": [_history_row(1) | {"digest": digest_of(BODY)}]}),
     ],
-    ids=["never there", "an earlier life with another body", "there"],
+    ids=["never there", "no history", "an earlier life with another body", "there"],
 )
 def test_a_create_whose_answer_was_lost_is_repeated_where_that_is_recognised(server: Server, history: bytes) -> None:
     there = server(RESET, history, json_reply(201, {"version": 3}))
