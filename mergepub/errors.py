@@ -11,8 +11,10 @@
     │   ├── VersionConflictError               the head is not what the write builds on
     │   │   ├── DocumentExistsError            expected ABSENT, and there is one
     │   │   ├── DocumentDeletedError           deleted since (carries the tombstone's version)
-    │   │   └── RecreatedError                 the expected version is of an earlier incarnation
+    │   │   ├── RecreatedError                 the expected version is of an earlier incarnation
+    │   │   └── BaseUnavailableError           the expected version is not there, or not the one that was recorded
     │   ├── CheckoutError                      a tracked file, or .mergepub/, is in no state for this
+    │   ├── BranchError                        a branch or a decision is in no state for this (carries the reason)
     │   ├── DeniedError                        the store knows us and says no
     │   └── InvalidStoreError                  a store file that is not ours, or of a newer schema
     ├── NotFoundError                 exit 4   no such document, version or branch
@@ -124,6 +126,12 @@ class RecreatedError(VersionConflictError):
     reason = "recreated"
 
 
+class BaseUnavailableError(VersionConflictError):
+    """The expected version is not in the store, or its body is another than the writer recorded."""
+
+    reason = "base-unavailable"
+
+
 class CheckoutError(MergeRefusedError):
     """A tracked file, or the ``.mergepub/`` beside it, is in no state for this; nothing was changed.
 
@@ -136,6 +144,18 @@ class CheckoutError(MergeRefusedError):
         super().__init__(message, hint=hint)
         self.reason = reason
         self.line = line
+
+
+class BranchError(MergeRefusedError):
+    """A branch, a log of events or a decision is in no state for this; nothing was changed.
+
+    ``reason``: one word such as "fenced", "stale", "recreated", "barrier", "effects", "not-an-extension", or the state
+    that the branch is in.
+    """
+
+    def __init__(self, message: str, *, reason: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
 
 
 class DeniedError(MergeRefusedError):

@@ -19,8 +19,10 @@ DATA = {
     "DocumentExistsError": {"expected": 0, "current": 7},
     "DocumentDeletedError": {"expected": 5, "current": 7},
     "RecreatedError": {"expected": 5, "current": None},
+    "BaseUnavailableError": {"expected": 5, "current": 3},
     "NotFoundError": {"tombstone": 7},
     "ThrottledError": {"after": 1.5},
+    "BranchError": {"reason": "fenced"},
 }
 
 
@@ -56,6 +58,7 @@ def test_an_error_carries_its_data_and_survives_pickling(cls):
 
 def test_the_reason_is_one_word_for_machines_and_only_where_there_is_one():
     assert {c.__name__: c.reason for c in CLASSES if c.reason} == {
+        "BaseUnavailableError": "base-unavailable",
         "BinaryBodyError": "binary",
         "DocumentDeletedError": "deleted",
         "RecreatedError": "recreated",

@@ -14,6 +14,20 @@ from typing import Literal, Protocol
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version
 
+TYPE_CHECKING = False  # what typing calls by this name: values of branches are imported by those who use them
+if TYPE_CHECKING:
+    from mergepub.histories import (
+        Branch,
+        BranchReceipt,
+        BranchRevision,
+        Decision,
+        DecisionReceipt,
+        DecisionRequest,
+        HeadPlace,
+        Standing,
+        Unresolved,
+    )
+
 MAX_BODY = 16 * 1024 * 1024
 
 
@@ -153,4 +167,104 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
+        ...
+
+
+class BranchStore(Store, Protocol):
+    """A store that keeps branches (capability ``branches``): siblings of a base, and the decisions about them.
+
+    A writer is its ``author``. Every refusal that somebody has to look at is a ``BranchError``; nothing is changed by
+    it. Repeating any call after a lost answer changes nothing and is answered as before, ``replayed``.
+    """
+
+    def branch(
+        self,
+        path: str,
+        body: bytes,
+        expected: Version,
+        *,
+        author: str = "",
+        message: str = "",
+        source: str | None = None,
+        incarnation: str | None = None,
+        digest: str | None = None,
+        kind: str = TEXT,
+    ) -> Receipt | BranchReceipt:
+        """Publish where the head is ``expected``; else keep ``body`` as an immutable sibling of that version.
+
+        One atomic step. ``incarnation`` and ``digest`` are what the writer recorded of its base, where it did. The
+        same body on the same base is the same branch, with one more owner when another author brings it; a body that
+        equals its base is no branch (``unchanged``).
+
+        Raises:
+            DocumentDeletedError: the document is deleted.
+            RecreatedError: the base is of another incarnation than the head's.
+            BaseUnavailableError: version ``expected`` is not there, or not the one that was recorded.
+            NotFoundError, RejectedError: as ``publish``.
+        """
+        ...
+
+    def extend(
+        self,
+        path: str,
+        branch: str,
+        body: bytes,
+        *,
+        author: str = "",
+        message: str = "",
+        source: str | None = None,
+        epoch: int | None = None,
+        known: int | None = None,
+    ) -> BranchReceipt:
+        """Add a revision to the end of one's own open branch.
+
+        ``epoch`` is the one that the writer holds, ``known`` the end that it builds on; where they are None, what the
+        store last told this author counts.
+
+        Raises:
+            BranchError: fenced off by a newer epoch, never owned, not open, or the branch has another end (stale).
+            NotFoundError: no such branch.
+        """
+        ...
+
+    def branches(self, path: str) -> tuple[HeadPlace, list[Branch]]:
+        """The head, and every branch of every incarnation, the oldest incarnation first."""
+        ...
+
+    def revision(self, path: str, branch: str, revision: int | None = None) -> BranchRevision:
+        """One revision of a branch with its body; its end where ``revision`` is None.
+
+        Raises:
+            NotFoundError: no such branch or revision.
+        """
+        ...
+
+    def standing(self, path: str, branch: str) -> Standing:
+        """Head, branch and all their best common ancestors, from one consistent state."""
+        ...
+
+    def unresolved(self, prefix: str = "/", *, limit: int = 1000) -> list[Unresolved]:
+        """Documents at or below ``prefix`` whose present incarnation has open branches, by path."""
+        ...
+
+    def take(self, path: str, branch: str, *, author: str) -> Branch:
+        """Raise ``author``'s epoch on an open branch above everybody's: writers with an older one are fenced off."""
+        ...
+
+    def abandon(self, path: str, branch: str, *, author: str, epoch: int | None = None) -> Branch:
+        """End one's own open branch, visibly. Repeating it is fine."""
+        ...
+
+    def decide(self, path: str, request: DecisionRequest) -> DecisionReceipt:
+        """Compare both heads that the resolver saw, write the decision, and move the head where it says so.
+
+        Raises:
+            VersionConflictError: the head is another version than the resolver saw.
+            BranchError: the branch grew unread, is closed, or an undo comes too late.
+            NotFoundError: no such branch or decision.
+        """
+        ...
+
+    def decisions(self, path: str, *, before: int | None = None, limit: int | None = None) -> list[Decision]:
+        """The audit history, newest first; only decisions numbered below ``before``."""
         ...

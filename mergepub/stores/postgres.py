@@ -31,7 +31,8 @@ from mergepub.errors import ContentionError, MergepubError, NotFoundError
 from mergepub.stores import postgres_schema
 from mergepub.stores.contract import now
 from mergepub.stores.postgres_wire import Binary, Connection, Pool, settings_of, translated
-from mergepub.stores.sql import SCHEMA, SqlStore, Transaction
+from mergepub.stores.sql import SCHEMA, Transaction
+from mergepub.stores.sqlbranching import SqlBranchStore
 
 if TYPE_CHECKING:
     from mergepub.stores.sql import Cursor
@@ -53,7 +54,7 @@ def open_url(url: str, *, max_body: int | None = None) -> PostgresStore:
     return PostgresStore(url, max_body=max_body)
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(SqlBranchStore):
     """A store in a schema of a PostgreSQL database; safe for threads."""
 
     def __init__(self, url: str, *, max_body: int | None = None, clock: Callable[[], str] = now) -> None:

@@ -107,8 +107,22 @@ def _upgrade(connection: Connection, schema: str, present: int | None) -> None:
     if present is None:
         # Bodies are handed out whole and mostly text of a few KiB: packing them costs more than it saves.
         connection.execute("ALTER TABLE bodies ALTER COLUMN body SET STORAGE EXTERNAL")
+    else:
+        _share_new_tables(connection, schema)
     connection.execute("DELETE FROM mergepub_schema")
     connection.execute("INSERT INTO mergepub_schema (number) VALUES (%s)", (SCHEMA,))
+
+
+def _share_new_tables(connection: Connection, schema: str) -> None:
+    """Roles that could use the store before it was upgraded can use all of it afterwards."""
+    roles = connection.execute(
+        """SELECT DISTINCT grantee FROM information_schema.role_table_grants
+        WHERE table_schema = %s AND table_name = 'versions' AND privilege_type = 'INSERT'
+        AND grantee NOT IN ('PUBLIC', current_user)""",
+        (schema,),
+    ).fetchall()
+    for (role,) in roles:
+        grant(connection, schema, role)
 
 
 def _begin(connection: Connection, schema: str) -> None:

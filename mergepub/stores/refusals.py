@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mergepub.documents import EVENTS, TEXT, Version
 from mergepub.errors import (
+    BaseUnavailableError,
     DocumentDeletedError,
     DocumentExistsError,
     InputError,
@@ -112,10 +113,25 @@ def mismatch(path: str, expected: int, head: int, first: int) -> VersionConflict
     if expected == 0:
         return DocumentExistsError(f"{path} exists, at version {head}", expected=0, current=head, hint=hint)
     if expected < first:
-        text = f"{path} was deleted and created again since version {expected}; it is at version {head} now"
-        return RecreatedError(text, expected=expected, current=head, hint=hint)
+        return recreated(path, expected, head)
     text = f"{path} is at version {head}, the write builds on version {expected}"
     return VersionConflictError(text, expected=expected, current=head, hint=hint)
+
+
+def recreated(path: str, expected: int, head: int) -> RecreatedError:
+    """The write builds on a version of another incarnation than the head's."""
+    text = f"{path} was deleted and created again since version {expected}; it is at version {head} now"
+    return RecreatedError(text, expected=expected, current=head, hint=f"mergepub fetch {path}")
+
+
+def other_base(path: str, expected: int, head: int) -> BaseUnavailableError:
+    """Version ``expected`` is not there, or is not what the writer recorded under that number."""
+    return BaseUnavailableError(
+        f"version {expected} of {path} is not the one that the write builds on; the head is version {head}",
+        expected=expected,
+        current=head,
+        hint=f"mergepub fetch {path}",
+    )
 
 
 def other_append(key: str) -> RejectedError:

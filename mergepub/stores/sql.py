@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
-from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
+from mergepub.documents import EVENTS, TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
 from mergepub.errors import ContentionError, InputError, InvalidStoreError
 from mergepub.stores import refusals
 from mergepub.stores.contract import MAX_BODY, Capabilities, incarnation_id, integer_version, now
@@ -107,6 +107,36 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             created TEXT NOT NULL,
             expires TEXT,
             revoked TEXT)""",
+    ),
+    (
+        # What a writer knew as its branch's end; a branch's base by number; decisions, which are never changed.
+        "ALTER TABLE branch_owners ADD COLUMN revision BIGINT NOT NULL DEFAULT 0",
+        "CREATE INDEX branches_by_state ON branches (incarnation, state, name)",
+        "ALTER TABLE branches ADD COLUMN base_version BIGINT NOT NULL DEFAULT 0",
+        """CREATE TABLE merge_decisions (
+            path {path} NOT NULL,
+            number BIGINT NOT NULL,
+            incarnation TEXT NOT NULL REFERENCES documents (incarnation),
+            strategy TEXT NOT NULL,
+            head_version BIGINT NOT NULL,
+            head_branch TEXT NOT NULL,
+            head_revision BIGINT NOT NULL,
+            branch TEXT NOT NULL,
+            branch_revision BIGINT NOT NULL,
+            result_version BIGINT,
+            result_branch TEXT,
+            result_revision BIGINT,
+            resolver TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            modified TEXT NOT NULL,
+            approved TEXT NOT NULL,
+            effects BIGINT NOT NULL,
+            undoes BIGINT,
+            states TEXT NOT NULL,
+            request TEXT NOT NULL,
+            PRIMARY KEY (path, number),
+            FOREIGN KEY (path, result_version) REFERENCES versions (path, number))""",
+        "CREATE INDEX merge_decisions_by_request ON merge_decisions (path, request)",
     ),
 )
 """Ordered, never edited once released: schema number n is what the first n of them make."""
@@ -239,7 +269,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class Write:
     """One write, checked and ready: ``body`` None puts a tombstone."""
 
     path: str
@@ -262,7 +292,7 @@ class SqlStore(ABC):
 
     def __init__(self, url: str, *, max_body: int | None, clock: Callable[[], str] = now) -> None:
         self._url = url
-        self._capabilities = Capabilities(max_bytes=MAX_BODY if max_body is None else max_body)
+        self._capabilities = Capabilities(branches=True, max_bytes=MAX_BODY if max_body is None else max_body)
         self._clock = clock
 
     @abstractmethod
@@ -331,21 +361,21 @@ class SqlStore(ABC):
         number = refusals.number_of(expected)
         refusals.check_kind(kind)
         self._check(body, author, message, source)
-        write = _Write(path, body, self._clock(), author, message, merged_from, source, kind)
-        return self._write(path, lambda tx: _publish(tx, write, number), creates=number == 0)
+        write = Write(path, body, self._clock(), author, message, merged_from, source, kind)
+        return self._write(path, lambda tx: publish_head(tx, write, number), creates=number == 0)
 
     def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
         """See ``Store.append``."""
         refusals.check_append(body, key)
         self._check(body, author, message)
-        write = _Write(path, body, self._clock(), author, message)
+        write = Write(path, body, self._clock(), author, message)
         return self._write(path, lambda tx: self._append(tx, write, key))
 
     def delete(self, path: str, expected: Version, *, author: str = "", message: str = "") -> Receipt:
         """See ``Store.delete``."""
         number = refusals.number_of(expected)
         self._check(b"", author, message)
-        write = _Write(path, None, self._clock(), author, message)
+        write = Write(path, None, self._clock(), author, message)
         return self._write(path, lambda tx: _delete(tx, write, number))
 
     def versions(self, path: str, *, before: int | None = None, limit: int | None = None) -> Iterator[Revision]:
@@ -371,14 +401,14 @@ class SqlStore(ABC):
     def _check(self, body: bytes, author: str, message: str, source: str | None = None) -> None:
         refusals.check_write(body, self._capabilities.max_bytes, author=author, message=message, source=source)
 
-    def _append(self, tx: Transaction, write: _Write, key: str) -> Receipt:
+    def _append(self, tx: Transaction, write: Write, key: str) -> Receipt:
         head = head_of(tx, write.path)
         known = _same_append(tx, head, write, key)
         if known:
             return known
         if head.digest is None:
             raise refusals.is_tombstone(write.path, head.version)
-        longer = _joined(_body(tx, write.path, head.digest), write.body or b"")
+        longer = _joined(body_of(tx, write.path, head.digest), write.body or b"")
         self._check(longer, write.author, write.message)
         receipt = _extend(tx, head, replace(write, body=longer))
         record = "INSERT INTO append_keys (path, key, digest, version) VALUES (?, ?, ?, ?)"
@@ -442,7 +472,8 @@ def _chained(*fields: str) -> str:
     return chain.hexdigest()
 
 
-def _publish(tx: Transaction, write: _Write, expected: int) -> Receipt:
+def publish_head(tx: Transaction, write: Write, expected: int) -> Receipt:
+    """See ``Store.publish``."""
     head = find_head(tx, write.path)
     if head is None and expected:
         raise refusals.never_existed(write.path)
@@ -460,7 +491,7 @@ def _publish(tx: Transaction, write: _Write, expected: int) -> Receipt:
     return _extend(tx, head, write)
 
 
-def _delete(tx: Transaction, write: _Write, expected: int) -> Receipt:
+def _delete(tx: Transaction, write: Write, expected: int) -> Receipt:
     head = head_of(tx, write.path)
     if head.digest is None:
         if expected + 1 == head.version:
@@ -475,7 +506,7 @@ def _compare(head: Head, path: str, expected: int) -> None:
         raise refusals.mismatch(path, expected, head.version, head.first_version)
 
 
-def _replayed(tx: Transaction, head: Head, write: _Write, expected: int) -> Receipt | None:
+def _replayed(tx: Transaction, head: Head, write: Write, expected: int) -> Receipt | None:
     """The answer to an exact retry: the version is there already, as itself or as what was merged from this body."""
     follower = head.first_version if expected == 0 else expected + 1
     same = """SELECT v.number FROM versions v JOIN revisions r ON r.branch = v.branch AND r.revision = v.revision
@@ -494,7 +525,7 @@ def _replay_of(head: Head, number: int, merged_from: MergedFrom | None = None) -
     return Receipt(version, head.incarnation, replayed=True, current=current, merged_from=merged_from)
 
 
-def _same_append(tx: Transaction, head: Head, write: _Write, key: str) -> Receipt | None:
+def _same_append(tx: Transaction, head: Head, write: Write, key: str) -> Receipt | None:
     """The answer to an append whose key is known; also when the document was deleted since: it did happen."""
     known = tx.row(_APPENDED, write.path, key)
     if known is None:
@@ -510,7 +541,7 @@ def _joined(body: bytes, more: bytes) -> bytes:
     return body + glue + more
 
 
-def _new_life(tx: Transaction, head: Head | None, write: _Write) -> Head:
+def _new_life(tx: Transaction, head: Head | None, write: Write) -> Head:
     """Begin an incarnation; the answer stands for its head before its first version."""
     incarnation, branch = incarnation_id(), os.urandom(8).hex()
     version, modified, link, seal = (head.version, head.modified, head.link, head.seal) if head else (0, "", "", "")
@@ -521,53 +552,103 @@ def _new_life(tx: Transaction, head: Head | None, write: _Write) -> Head:
     return Head(version, branch, 0, None, MAIN, incarnation, write.kind, version + 1, modified, link, seal)
 
 
-def _extend(tx: Transaction, head: Head, write: _Write) -> Receipt:
+def _extend(tx: Transaction, head: Head, write: Write) -> Receipt:
     """Put ``write`` on ``head``: body, revision, version, and the swap of the head."""
-    number, revision, digest = head.version + 1, head.revision + 1, write.digest
-    if digest is not None and write.body is not None:
-        body = "INSERT INTO bodies (digest, size, body) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
-        tx.put(body, digest, len(write.body), write.body)
-    link = _insert_revision(tx, head, write, revision, digest)
-    version = "INSERT INTO versions (path, number, branch, revision, seal) VALUES (?, ?, ?, ?, ?)"
-    tx.put(
-        version,
-        write.path,
-        number,
-        head.branch,
-        revision,
-        seal_of(head.seal, path=write.path, number=number, link=link),
-    )
+    number, revision = head.version + 1, head.revision + 1
+    if head.kind == EVENTS and write.body is not None:
+        _check_extension(tx, write.path, head.kind, head.digest, write.body)
+    put_body(tx, write.digest, write.body)
+    before = Before(head.branch, head.branch_name, head.revision, head.modified, head.link, head.incarnation, head.kind)
+    link = put_revision(tx, before, write, parents=str(before) if head.revision else "")
+    put_version(tx, head, write.path, Made(head.branch, revision, write.digest, link))
     if write.merged_from:
         made = write.merged_from
         record = "INSERT INTO merge_records (path, version, base, theirs, digest) VALUES (?, ?, ?, ?, ?)"
         tx.put(record, write.path, number, made.base, made.theirs, made.digest)
-    tx.put("UPDATE branches SET head_revision = ?, head_digest = ? WHERE id = ?", revision, digest, head.branch)
-    if tx.run(_SWAP, write.path, number, head.branch, revision, digest) != 1:
-        raise ContentionError(f"the head of {write.path} moved during the write; repeat it")
+    tx.put("UPDATE branches SET head_revision = ?, head_digest = ? WHERE id = ?", revision, write.digest, head.branch)
+    swap_head(tx, write.path, number, Made(head.branch, revision, write.digest, link))
     return Receipt(integer_version(number), head.incarnation)
 
 
-def _insert_revision(tx: Transaction, head: Head, write: _Write, revision: int, digest: str | None) -> str:
-    parents = f"{head.branch_name}@{head.revision}" if head.revision else ""
-    modified = max(write.modified, head.modified)  # a clock that was set back never puts a version before its parent
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a new revision is put on: the end of its branch, with the link and time that it builds on."""
+
+    branch: str
+    name: str
+    revision: int
+    modified: str
+    link: str
+    incarnation: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.revision}"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A revision that stands, for a version to refer to."""
+
+    branch: str
+    revision: int
+    digest: str | None
+    link: str
+
+
+def _check_extension(tx: Transaction, path: str, kind: str, parent: str | None, body: bytes) -> None:
+    from mergepub.stores.branchrules import check_extension  # noqa: PLC0415 - documents of text never need it
+
+    check_extension(path, kind, b"" if parent is None else body_of(tx, path, parent), body)
+
+
+def put_body(tx: Transaction, digest: str | None, content: bytes | None) -> None:
+    """Keep a body, once per digest."""
+    if digest is not None and content is not None:
+        body = "INSERT INTO bodies (digest, size, body) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+        tx.put(body, digest, len(content), content)
+
+
+def put_version(tx: Transaction, head: Head, path: str, made: Made) -> None:
+    """Let the version after ``head`` refer to a revision; the head itself is swapped by ``swap_head``."""
+    number = head.version + 1
+    seal = seal_of(head.seal, path=path, number=number, link=made.link)
+    version = "INSERT INTO versions (path, number, branch, revision, seal) VALUES (?, ?, ?, ?, ?)"
+    tx.put(version, path, number, made.branch, made.revision, seal)
+
+
+def swap_head(tx: Transaction, path: str, number: int, made: Made) -> None:
+    """Swap the head for version ``number``.
+
+    Raises:
+        ContentionError: it is not at the version before any more.
+    """
+    if tx.run(_SWAP, path, number, made.branch, made.revision, made.digest) != 1:
+        raise ContentionError(f"the head of {path} moved during the write; repeat it")
+
+
+def put_revision(tx: Transaction, before: Before, write: Write, *, parents: str) -> str:
+    """Add the revision after ``before`` and return its link; ``parents`` are ``BRANCH@R`` lines."""
+    modified = max(write.modified, before.modified)  # a clock set back never puts a revision before its parent
     link = link_of(
-        head.link,
+        before.link,
         path=write.path,
-        incarnation=head.incarnation,
-        kind=head.kind,
-        branch=head.branch_name,
-        revision=revision,
-        digest=digest,
+        incarnation=before.incarnation,
+        kind=before.kind,
+        branch=before.name,
+        revision=before.revision + 1,
+        digest=write.digest,
         parents=parents,
         author=write.author,
         message=write.message,
         modified=modified,
         source=write.source,
     )
+    named = (before.branch, before.revision + 1, write.digest, parents, before.link, link)
     tx.put(
         """INSERT INTO revisions (branch, revision, digest, parents, previous, link, author, message, modified, source)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        *(head.branch, revision, digest, parents, head.link, link, write.author, write.message, modified, write.source),
+        *(*named, write.author, write.message, modified, write.source),
     )
     return link
 
@@ -585,7 +666,8 @@ def _fetch(tx: Transaction, path: str, version: int | None) -> Document:
     return Document(path, _sound(path, digest, body), *facts)
 
 
-def _body(tx: Transaction, path: str, digest: str) -> bytes:
+def body_of(tx: Transaction, path: str, digest: str) -> bytes:
+    """The body with this digest, checked."""
     row = tx.row("SELECT body FROM bodies WHERE digest = ?", digest)
     return _sound(path, digest, row and row[0])
 

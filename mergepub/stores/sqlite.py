@@ -30,7 +30,8 @@ from urllib.parse import quote
 from mergepub.errors import InputError, InvalidStoreError, MergepubError, NotFoundError, UnavailableError
 from mergepub.stores.contract import now
 from mergepub.stores.groupcommit import GroupCommit
-from mergepub.stores.sql import SCHEMA, Dialect, SqlStore, Transaction
+from mergepub.stores.sql import SCHEMA, Dialect, Transaction
+from mergepub.stores.sqlbranching import SqlBranchStore
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ def open_url(url: str, *, max_body: int | None = None) -> SqliteStore:
     return SqliteStore(file, max_body=max_body)
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(SqlBranchStore):
     """A store in a file."""
 
     def __init__(

@@ -152,21 +152,20 @@ def _link(path: str, each: _Revision) -> str:
 
 
 def _numbering(path: str, versions: list[tuple[Any, ...]], revisions: _Revisions) -> Iterator[str]:
-    """Versions count from 1 without holes, each seal builds on the one before, and time never runs backwards."""
-    expected, seal, modified = 1, "", ""
+    """Versions count from 1 without holes, and each seal builds on the one before."""
+    expected, seal, former = 1, "", None
     for number, branch, revision, own_seal in versions:
         if number != expected:
             yield _hole(expected, number)
         each = revisions.get((branch, revision))
         if each is None:
             yield f"version {number} names a revision that is missing"
-        else:
-            if number == expected and own_seal != seal_of(seal, path=path, number=number, link=each.link):
-                yield f"version {number} was changed: its seal does not fit its revision and the version before"
-            if each.modified < modified:
-                yield f"version {number} is older than the version before it"
-            modified = each.modified
-        expected, seal = number + 1, own_seal
+        elif number == expected and own_seal != seal_of(seal, path=path, number=number, link=each.link):
+            yield f"version {number} was changed: its seal does not fit its revision and the version before"
+        elif former and each.previous == former.link and each.modified < former.modified:
+            # Only on what it was made on: a decision may well refer back to an older revision.
+            yield f"version {number} is older than the version before it"
+        expected, seal, former = number + 1, own_seal, each
 
 
 def _hole(expected: int, number: int) -> str:

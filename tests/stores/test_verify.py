@@ -182,7 +182,7 @@ def test_rows_that_point_nowhere_and_broken_pages_are_reported_for_the_whole_sto
     store: SqliteStore, tmp_path: Path
 ) -> None:
     with sqlite3.connect(tmp_path / "store.sqlite") as connection:
-        connection.execute("INSERT INTO branch_owners VALUES ('nowhere', 'ana', 1)")
+        connection.execute("INSERT INTO branch_owners VALUES ('nowhere', 'ana', 1, 0)")
     connection.close()
     assert list(store.verify()) == ["a row of branch_owners names a row of branches that is missing"]
     with sqlite3.connect(tmp_path / "store.sqlite") as connection:
