@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Hunk = tuple[int, int, int, int]
 
 _FILLER = bytes(range(33)) + bytes(c for c in range(33, 128) if not chr(c).isalnum())
-_STRONG = 4  # bytes that are neither white space nor ASCII punctuation
 _MOST = 32  # lines; a longer run of weak lines is never given up
 _LONGEST = 512  # bytes; nor is a longer gap
 _WEIGHT = 2  # changed lines that outweigh one weak line
@@ -33,17 +32,15 @@ _WEIGHT = 2  # changed lines that outweigh one weak line
 def weak_lines(text: bytes) -> int:
     """The number of lines of `text` when they are few and all of them are weak, else 0.
 
-    A weak line is blank, punctuation alone, or has less than four other bytes: too common to prove anything.
+    A weak line is blank or made of punctuation alone: too common to prove anything. A letter, a digit or a byte of any
+    other script makes a line a real one, however short: lists and tables are made of such.
     """
     if text == b"\n":
         return 1
-    lines = text.count(b"\n")
-    if lines > _MOST or len(text.translate(None, _FILLER)) > _STRONG * (lines + 1):
+    if text.translate(None, _FILLER):
         return 0
-    for line in text.split(b"\n"):
-        if len(line.translate(None, _FILLER)) >= _STRONG:
-            return 0
-    return lines
+    lines = text.count(b"\n")
+    return lines if lines <= _MOST else 0
 
 
 def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
