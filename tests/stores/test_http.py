@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from mergepub.documents import ABSENT, MergedFrom, Receipt, Version, digest_of
 from mergepub.errors import DeniedError, RejectedError, UnavailableError
+from mergepub.outcomes import Published
+from mergepub.publishing import publish
 from mergepub.stores import open_store
 from mergepub.stores.contract import MAX_BODY, Store
 from mergepub.stores.http import HttpStore
@@ -174,6 +176,27 @@ def test_every_write_happens_once_when_its_first_answers_are_lost(
     assert [(receipt.version.number, receipt.replayed) for receipt in receipts] == [(n, True) for n in range(1, 6)]
     assert [(row.version, row.deleted) for row in store.versions(DOC)] == [(n, n == 5) for n in range(5, 0, -1)]
     assert store.fetch(DOC, 3).body == b"two\nthree\n"
+    store.close()
+    way.close()
+    empty_sqlite(file)
+
+
+def test_a_conflict_costs_three_more_round_trips(running: HttpService, file: Path) -> None:
+    way = ScriptedServer([Forwarding(running.url, lost=[])])
+    store = HttpStore(way.url)
+    body = b"".join(b"line %d\n" % number for number in range(9))
+    for expected, edit in enumerate((body, body.replace(b"line 1", b"their line 1"))):
+        publish(store, DOC, edit, expected)
+    way.requests.clear()
+    outcome = publish(store, DOC, body.replace(b"line 7", b"our line 7"), 1, on_conflict="merge")
+    assert isinstance(outcome, Published)
+    assert outcome.version == 3
+    assert store.fetch(DOC).body == body.replace(b"line 1", b"their line 1").replace(b"line 7", b"our line 7")
+    asked = [(request.method, request.target) for request in way.requests[:-1]]
+    assert asked == [("PUT", DOC), ("GET", f"{DOC}/v1"), ("GET", DOC), ("PUT", DOC)]
+    again = publish(store, DOC, body.replace(b"line 7", b"our line 7"), 1, on_conflict="merge")
+    assert isinstance(again, Published)
+    assert (again.version, again.replayed) == (3, True), "the merge is recognised by its record"
     store.close()
     way.close()
     empty_sqlite(file)
