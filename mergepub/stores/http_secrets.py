@@ -6,6 +6,7 @@ A secret is never an argument of a command and never part of a URL; no message o
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -63,19 +64,29 @@ def find_token(parts: SplitResult, token: str | None = None, token_file: str | o
         InputError: the file cannot be read, the secret is no single line of printable ASCII, or it would have to
             travel unencrypted to another machine.
     """
+    return locate_token(parts, token, token_file)[0]
+
+
+def locate_token(
+    parts: SplitResult, token: str | None = None, token_file: str | os.PathLike[str] | None = None
+) -> tuple[str, str]:
+    """The secret as ``find_token`` finds it, and the place where it was found, in words."""
     host = parts.hostname or ""
-    found = (
-        token
-        or _from_file(token_file)
-        or os.environ.get(VARIABLE, "").strip()
-        or _from_file(os.environ.get(FILE_VARIABLE))
-        or _from_keyring(host)
-        or _from_netrc(parts)
+    places: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("the caller", lambda: token or ""),
+        (f"the file {token_file}", lambda: _from_file(token_file)),
+        (f"the variable {VARIABLE}", lambda: os.environ.get(VARIABLE, "").strip()),
+        (f"the file {os.environ.get(FILE_VARIABLE)}", lambda: _from_file(os.environ.get(FILE_VARIABLE))),
+        ("the keyring", lambda: _from_keyring(host)),
+        ("netrc", lambda: _from_netrc(parts)),
     )
-    if found:
-        _check_token(found)
-        _check_channel(parts.scheme, host)
-    return found
+    for place, look in places:
+        found = look()
+        if found:
+            _check_token(found)
+            _check_channel(parts.scheme, host)
+            return found, place
+    return "", ""
 
 
 def _check_token(token: str) -> None:
