@@ -6,8 +6,9 @@ No I/O, no policy. Times are RFC 3339 strings in UTC, digests lower-case hex of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
+
+from mergepub.values import dataclass
 
 TEXT = "text"
 EVENTS = "events"

@@ -7,9 +7,9 @@ incarnations are as in ``documents``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from mergepub.errors import InputError
+from mergepub.values import dataclass
 
 OPEN, DEFAULT, SUPERSEDED = "open", "default", "superseded"
 MERGED, REJECTED, ABANDONED = "merged", "rejected", "abandoned"

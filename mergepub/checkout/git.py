@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.checkout.home import Local

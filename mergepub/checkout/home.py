@@ -13,13 +13,13 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 
 from mergepub.checkout import disk
 from mergepub.checkout.records import Record, from_json, to_json
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, InputError, OutputError
+from mergepub.values import dataclass
 
 HOME = ".mergepub"
 REPLACED = "replaced-"
@@ -128,6 +128,13 @@ class Checkout:
         if not os.path.isfile(self.inside(".gitignore")):
             disk.make_folder(self.home)
             disk.put(self.inside(".gitignore"), b"*\n")
+
+    def sweep(self) -> None:
+        """Remove what a command that was killed had not written to its end yet. The lock is held."""
+        for folder in (self.home, self.inside("intents"), self.inside("kept")):
+            for name in os.listdir(folder) if os.path.isdir(folder) else ():
+                if name.startswith(disk.BESIDE):
+                    disk.remove(os.path.join(folder, name))
 
     def inside(self, *names: str) -> str:
         """A name inside the directory."""

@@ -6,11 +6,12 @@ Bodies are named by their digest; the bytes lie beside the record.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError
+from mergepub.values import dataclass
 
 FORMAT = 1
 MOST_BROUGHT = 16

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
@@ -17,6 +17,7 @@ from mergepub.checkout.home import REPLACED, Checkout, Local, key_of, writing
 from mergepub.checkout.records import Record, from_json, to_json
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, InputError
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from typing import Any
@@ -108,6 +109,7 @@ def pending(checkout: Checkout) -> list[Intent]:
 
 def recover(checkout: Checkout) -> Iterator[str]:
     """Finish or undo every change that was begun; a sentence about each. The lock is held."""
+    checkout.sweep()
     for intent in pending(checkout):
         with writing(intent.file):
             yield _settle_move(checkout, intent) if intent.moved_from else _settle(checkout, intent)

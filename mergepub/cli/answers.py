@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mergepub import status
 from mergepub.cli.streams import check_output, replace_file, say, write_stdout
 from mergepub.errors import InputError, OutputError
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.outcomes import Outcome

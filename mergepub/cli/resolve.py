@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -31,6 +30,7 @@ from mergepub.tracking.resolving import (
 )
 from mergepub.tracking.sending import How
 from mergepub.tracking.work import at_hand
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.checkout import Checkout, Local

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version
+from mergepub.values import dataclass
 
 TYPE_CHECKING = False  # what typing calls by this name: values of branches are imported by those who use them
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
@@ -36,6 +36,7 @@ from mergepub.errors import (
     UnknownOutcomeError,
     VersionConflictError,
 )
+from mergepub.values import dataclass
 
 _Row = TypeVar("_Row")
 

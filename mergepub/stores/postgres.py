@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +32,7 @@ from mergepub.stores.contract import now
 from mergepub.stores.postgres_wire import Binary, Connection, Pool, settings_of, translated
 from mergepub.stores.sql import SCHEMA, Transaction
 from mergepub.stores.sqlbranching import SqlBranchStore
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.stores.sql import Cursor

@@ -15,7 +15,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -34,6 +33,7 @@ from mergepub.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from mergepub.values import dataclass
 
 # What psycopg logs besides raising is for who asks for it; without a handler Python would print it on standard error.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ from mergepub.documents import EVENTS, TEXT, Document, Listed, MergedFrom, Recei
 from mergepub.errors import ContentionError, InputError, InvalidStoreError
 from mergepub.stores import refusals
 from mergepub.stores.contract import MAX_BODY, Capabilities, incarnation_id, integer_version, now
+from mergepub.values import dataclass
 
 T = TypeVar("T")
 

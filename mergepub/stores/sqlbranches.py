@@ -6,7 +6,6 @@ Functions of a transaction, called by ``SqlBranchStore``. The rules they keep st
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mergepub.errors import VersionConflictError
@@ -36,6 +35,7 @@ from mergepub.stores.sql import (
     put_body,
     put_revision,
 )
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.documents import Receipt

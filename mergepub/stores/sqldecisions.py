@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from mergepub.documents import digest_of
@@ -39,6 +38,7 @@ from mergepub.stores.sql import (
     swap_head,
 )
 from mergepub.stores.sqlbranches import Row, find_branch
+from mergepub.values import dataclass
 
 _DECISION = """SELECT m.number, m.incarnation, m.strategy, m.head_version, h.name, m.head_revision, b.name,
         m.branch_revision, m.result_version, r.name, m.result_revision, m.resolver, m.reason, m.modified, m.approved,

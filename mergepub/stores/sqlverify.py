@@ -6,12 +6,12 @@ What the chains cover is said at ``sql.link_of`` and ``sql.seal_of``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from mergepub.documents import digest_of
 from mergepub.stores import refusals
 from mergepub.stores.sql import Transaction, link_of, seal_of
+from mergepub.values import dataclass
 
 _PATHS = """SELECT path FROM heads UNION SELECT path FROM versions UNION SELECT path FROM documents ORDER BY 1"""
 

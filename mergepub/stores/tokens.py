@@ -6,11 +6,12 @@ keeps its row: a service that was closed by its first token never opens again by
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from mergepub.errors import InputError, NotFoundError
 from mergepub.stores.contract import now
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.stores.contract import Store

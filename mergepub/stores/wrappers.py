@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version
@@ -21,6 +20,8 @@ from mergepub.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from mergepub.stores.branch_wrapper import BranchWrapper
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.stores.contract import Capabilities, Store
@@ -39,7 +40,7 @@ class Call:
     expected: int | None = None
 
 
-class Wrapper:
+class Wrapper(BranchWrapper):
     """A store around ``inner`` that changes nothing. Override ``_around``."""
 
     def __init__(self, inner: Store) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from mergepub.checkout.records import NO_DOCUMENT
@@ -15,6 +15,7 @@ from mergepub.tracking.pulling import merge_with
 from mergepub.tracking.pushing import Pushed, base_for, newest
 from mergepub.tracking.stale import judge, refusal, warning
 from mergepub.tracking.work import Work, block_line, head_of, is_exactly, number_of, refuse_conflict
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.checkout import Checkout, Local, Record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import Base, Checkout, Clash, FileChangedError, Local, Record
@@ -14,6 +14,7 @@ from mergepub.publishing import DEFAULT_MERGE, MergeOptions
 from mergepub.tracking.arrivals import settle
 from mergepub.tracking.sending import unless_stale
 from mergepub.tracking.work import block_line, exactly, head_of, is_exactly, number_of, refuse_conflict
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.documents import Document

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +16,7 @@ from mergepub.outcomes import Outcome, Published, Refused
 from mergepub.tracking.clones import Commits, base_from_git
 from mergepub.tracking.sending import How, publish_file
 from mergepub.tracking.work import Work, at_hand, exactly, number_of
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.stores.contract import Store

@@ -6,7 +6,7 @@ What the base becomes is decided here: never anything that FILE does not contain
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from mergepub import publishing
@@ -19,6 +19,7 @@ from mergepub.publishing import DEFAULT_MERGE, Favour, HeldBase, Listener, Merge
 from mergepub.tracking.arrivals import as_answer, settle
 from mergepub.tracking.stale import judge, refusal, warning
 from mergepub.tracking.work import number_of, refuse_conflict
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.documents import Document

@@ -8,11 +8,11 @@ nothing: undoing them reverts nobody.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mergepub.errors import CheckoutError
 from mergepub.merge.myers import edit_script
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.checkout import Base, Local, Record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from mergepub import publishing
@@ -12,6 +12,7 @@ from mergepub.checkout import Base, Checkout, Local, Record
 from mergepub.checkout.replacing import late_saves, recover
 from mergepub.errors import CheckoutError, InputError, NotFoundError
 from mergepub.outcomes import Refused
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.documents import Document
