@@ -5,9 +5,10 @@ One class per row of the table of status blocks; no I/O, no rendering, no exit s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mergepub.documents import Document  # noqa: TC001 - readers of the fields resolve their types at run time
+from mergepub.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,50 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Branched:
+    """Kept on a branch, whole: nothing was lost and nothing was decided.
+
+    ``base_version`` is what the branch was made from, ``branch_revision`` its revision with this body. ``epoch`` is the
+    writer's on the branch; no key shows it, and none the ``incarnation``.
+    """
+
+    branch: str
+    base_version: int
+    current_version: int
+    branch_revision: int
+    unchanged: bool = False
+    replayed: bool = False
+    epoch: int = field(default=1, compare=False)
+    incarnation: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Kept in the local queue, to be sent by ``sync``."""
+
+    queue_id: str
+    base_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision about a branch, or what it would come to (``dry_run``).
+
+    ``version`` is the head's after it; ``decision`` its number, None of a dry run; ``branch`` is ``BRANCH@R``.
+    ``body``: the resulting body, of a dry run.
+    """
+
+    version: int
+    decision: int | None
+    strategy: str
+    branch: str
+    replayed: bool = False
+    current_version: int | None = None
+    dry_run: bool = False
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MergeAttempt:
     """Told to a listener while a merge loop runs: attempt number (from 1), what was merged, how many conflicts."""
 
@@ -110,4 +155,4 @@ class MergeAttempt:
     conflicts: int
 
 
-Outcome = Published | Fetched | Mismatch | Overlap | Contention | Refused | Candidate
+Outcome = Published | Fetched | Mismatch | Overlap | Contention | Refused | Candidate | Branched | Queued | Decided

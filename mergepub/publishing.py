@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
-from mergepub.documents import ABSENT, EVENTS, Document, MergedFrom, Receipt, Version, digest_of
+from mergepub.calls import insist
+from mergepub.documents import ABSENT, EVENTS, TEXT, Document, MergedFrom, Receipt, Version, digest_of
 from mergepub.errors import (
     BinaryBodyError,
-    ContentionError,
+    BranchError,
     InputError,
     InvalidStoreError,
     NotFoundError,
     RejectedError,
-    UnavailableError,
-    UnknownOutcomeError,
     UnresolvedMarkersError,
     VersionConflictError,
 )
@@ -37,6 +35,7 @@ from mergepub.outcomes import (
     Refused,
 )
 from mergepub.paths import MAX_VERSION, check_path, split_version
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.merge import Merged
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
 OnConflict = Literal["fail", "merge", "candidate", "branch"]
 Favour = Literal["ours", "theirs", "union"]
 Listener = Callable[[MergeAttempt], None]
-
-_SAME_CALL = 16  # how often one call is repeated when the store says that something else moved
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +97,7 @@ def publish(
     source: str | None = None,
     on_event: Listener | None = None,
     base: HeldBase | None = None,
+    kind: str | None = None,
 ) -> Outcome:
     """Publish ``body``, an edit of version ``expected`` (0: the document must not exist now).
 
@@ -112,23 +109,30 @@ def publish(
     ``allow_markers`` permits a body that holds a complete conflict block of its own; ``source`` names a commit or other
     origin and is kept with the version; ``on_event`` is told about every merge attempt. ``base`` is what the body was
     made from where the caller kept it; one that version ``expected`` only contains is merged even under ``fail``, as
-    long as that version is the head: nobody else has published since.
+    long as that version is the head: nobody else has published since. ``branch`` as a policy keeps the body as an
+    immutable sibling of the base (``Branched``). ``kind`` (text or events) is fixed when a document is created; a log
+    of events is never merged.
 
     Raises:
-        InputError: bad path, expected version, retries or policy; a body over the limit; unresolved conflict blocks.
+        InputError: bad path, expected version, retries or policy; a body over the limit; unresolved conflict blocks;
+            a body that breaks a rule of events.
+        BranchError: a log of events that does not extend its base.
         NotFoundError: ``expected`` is not 0 and the document never existed.
         UnavailableError: the store gave no clear answer (``UnknownOutcomeError``: it may have happened all the same).
     """
     check_path(path)
     _check_expected(expected)
     _check_policy(on_conflict, retries)
-    task = _Task(store, path, body, expected, author, message, source, merge_options, favour, on_event, base)
+    task = _Task(store, path, body, expected, author, message, source, merge_options, favour, on_event, base, kind)
     _check_size(store, body, "body")
     if favour or merge_options != DEFAULT_MERGE:
         _merge_bodies(task, b"", b"")  # a bad option is refused now, whether or not it comes to a merge
     if not allow_markers:
         _refuse_unresolved(task)
     try:
+        log = _is_events(task, on_conflict)
+        if on_conflict == "branch":
+            return _publish_or_branch(task, log)
         if base is not None and base.contained:
             return _publish_contained(task, base, on_conflict, retries)
         try:
@@ -138,6 +142,10 @@ def publish(
         return _published(task, receipt)
     except _Refusal as refusal:
         return Refused(expected, refusal.current, refusal.reason)
+    except BranchError as refused:
+        from mergepub.branching.sending import explained  # noqa: PLC0415 - a log of events refused a body
+
+        raise explained(refused, body) from refused
 
 
 def fetch(store: Store, path: str, version: int | None = None) -> Fetched:
@@ -153,7 +161,7 @@ def fetch(store: Store, path: str, version: int | None = None) -> Fetched:
     check_path(path)
     if version is not None and not 1 <= version <= MAX_VERSION:
         raise InputError(f"{version} is no version: they count from 1 to {MAX_VERSION}", hint=f"mergepub fetch {path}")
-    return Fetched(_insist(lambda: store.fetch(path, version)))
+    return Fetched(insist(lambda: store.fetch(path, version)))
 
 
 def append(
@@ -173,8 +181,12 @@ def append(
     if not body:
         raise InputError("nothing to append: the body is empty", hint="check the command that should have written it")
     _check_size(store, body, "body")
+    if body.startswith(b"{"):
+        from mergepub.branching.kinds import check_append  # noqa: PLC0415 - only what could be events needs it
+
+        check_append(store, path, body)
     once = os.urandom(16).hex() if key is None else key
-    receipt = _insist(lambda: store.append(path, body, key=once, author=author, message=message))
+    receipt = insist(lambda: store.append(path, body, key=once, author=author, message=message))
     return Published(_number(receipt.version), replayed=receipt.replayed, current_version=_moved_on(receipt))
 
 
@@ -193,7 +205,7 @@ def delete(
     if expected == 0:
         raise InputError("0 names no version, so there is nothing to delete", hint=f"mergepub fetch {path}")
     try:
-        receipt = _insist(lambda: store.delete(path, _version(expected), author=author, message=message))
+        receipt = insist(lambda: store.delete(path, _version(expected), author=author, message=message))
     except VersionConflictError as conflict:
         current = _current(store, path, conflict)
         if conflict.reason:
@@ -220,10 +232,11 @@ class _Task:
     favour: Favour | None
     listener: Listener | None
     held: HeldBase | None
+    kind: str | None = None
 
     def send(self, body: bytes, expected: Version, made_from: MergedFrom | None = None) -> Receipt:
         """One compare-and-swap."""
-        return _insist(
+        return insist(
             lambda: self.store.publish(
                 self.path,
                 body,
@@ -232,12 +245,50 @@ class _Task:
                 message=self.message,
                 merged_from=made_from,
                 source=self.source,
+                kind=self.kind or TEXT,
             )
         )
 
     def read(self, version: int | None = None) -> Document:
         """The head, or one version."""
-        return _insist(lambda: self.store.fetch(self.path, version))
+        return insist(lambda: self.store.fetch(self.path, version))
+
+
+def _is_events(task: _Task, on_conflict: OnConflict) -> bool:
+    """Whether the body goes into a log of events; its rules are checked, and its merging refused."""
+    if task.body and not task.body.startswith(b"{") and task.kind is None:
+        return False  # what could be no log the store refuses by itself, if that is what the document is
+    from mergepub.branching.kinds import MERGING, is_events  # noqa: PLC0415 - most bodies could be no log
+
+    log = is_events(task.store, task.path, task.body, task.kind)
+    if log and on_conflict in MERGING:
+        raise _Refusal(task.expected if log is True else log.version, "events")
+    return bool(log)
+
+
+def _publish_or_branch(task: _Task, log: bool) -> Outcome:
+    from mergepub.branching.sending import publish_or_branch  # noqa: PLC0415 - most publishes never branch
+
+    body, held = task.body, task.held
+    if held is not None and held.contained:
+        # What the caller holds is the ancestor of its body and of that version: bring the body up to it first.
+        base = task.read(task.expected)
+        merged = _merge(task, held, base, attempt=1)
+        if merged.conflicts:
+            return _overlap(task, base, merged)
+        body, held = merged.body, HeldBase(base.body, base.incarnation)
+    return publish_or_branch(
+        task.store,
+        task.path,
+        body,
+        task.expected,
+        author=task.author,
+        message=task.message,
+        source=task.source,
+        incarnation=held.incarnation if held else None,
+        digest=digest_of(held.body) if held else None,
+        kind=EVENTS if log else task.kind or TEXT,
+    )
 
 
 class _Refusal(Exception):  # noqa: N818 - not an error: it carries the reason out of the loop to one place
@@ -439,13 +490,8 @@ def _check_expected(expected: int) -> None:
 
 
 def _check_policy(on_conflict: str, retries: int) -> None:
-    if on_conflict == "branch":
-        raise InputError(
-            "publishing to a branch comes in a later release",
-            hint="use --on-conflict merge, or --on-conflict candidate to review the merge first",
-        )
-    if on_conflict not in ("fail", "merge", "candidate"):
-        raise InputError(f"{on_conflict!r} is no policy for conflicts", hint="use fail, merge or candidate")
+    if on_conflict not in ("fail", "merge", "candidate", "branch"):
+        raise InputError(f"{on_conflict!r} is no policy for conflicts", hint="use fail, merge, candidate or branch")
     if retries < 1:
         raise InputError(f"{retries} retries leave no attempt to merge", hint="use 1 or more, 3 by default")
 
@@ -500,32 +546,6 @@ def _as_lines(body: bytes) -> bytes:
 # ── talking to stores ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _insist(call: Callable[[], _T]) -> _T:
-    """Make one call; the very same again while something else moves, and once more when no clear answer came.
-
-    Every call here may be repeated: reads change nothing, and writes are recognised by content or key.
-
-    Raises:
-        UnknownOutcomeError: still no clear answer; never mistaken for a no.
-    """
-    try:
-        return _while_moving(call)
-    except UnknownOutcomeError as unknown:
-        try:
-            return _while_moving(call)
-        except UnavailableError:
-            raise unknown from None
-
-
-def _while_moving(call: Callable[[], _T]) -> _T:
-    for _ in range(_SAME_CALL - 1):
-        try:
-            return call()
-        except ContentionError:
-            continue
-    return call()
-
-
 def _version(number: int) -> Version:
     return ABSENT if number == 0 else Version(number)
 
@@ -544,7 +564,7 @@ def _current(store: Store, path: str, conflict: VersionConflictError) -> int:
     if conflict.current is not None:
         return conflict.current
     try:
-        return _number(_insist(lambda: store.fetch(path)).version)
+        return _number(insist(lambda: store.fetch(path)).version)
     except NotFoundError as missing:
         if missing.tombstone is None:
             raise

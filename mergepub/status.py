@@ -13,14 +13,17 @@ from typing import Any, assert_never
 from mergepub.documents import TEXT, Listed, MergedFrom, Revision, Version
 from mergepub.errors import MergepubError
 from mergepub.outcomes import (
+    Branched,
     Candidate,
     Contention,
+    Decided,
     Fetched,
     MergeFacts,
     Mismatch,
     Outcome,
     Overlap,
     Published,
+    Queued,
     Refused,
 )
 
@@ -44,7 +47,39 @@ def fields(outcome: Outcome) -> dict[str, Value]:
             return _candidate(outcome)
         case Mismatch() | Overlap() | Contention() | Refused():
             return _conflict(outcome)
+        case Branched() | Queued() | Decided():
+            return _kept(outcome)
     assert_never(outcome)
+
+
+def _kept(outcome: Branched | Queued | Decided) -> dict[str, Value]:
+    match outcome:
+        case Branched():
+            return _branched(outcome)
+        case Queued():
+            return {"status": "queued", "queue-id": outcome.queue_id, "base-version": outcome.base_version}
+        case Decided():
+            return _decided(outcome)
+    assert_never(outcome)
+
+
+def _branched(outcome: Branched) -> dict[str, Value]:
+    keys: dict[str, Value] = {"status": "branched", "branch": outcome.branch, "base-version": outcome.base_version}
+    keys |= {"current-version": outcome.current_version, "branch-revision": outcome.branch_revision}
+    flags = {"unchanged": outcome.unchanged, "replayed": outcome.replayed}
+    return keys | {key: True for key, value in flags.items() if value}
+
+
+def _decided(outcome: Decided) -> dict[str, Value]:
+    keys: dict[str, Value] = {"status": "ok", "version": outcome.version}
+    if outcome.decision is not None:
+        keys["decision"] = outcome.decision
+    keys |= {"strategy": outcome.strategy, "branch": outcome.branch}
+    flags = {"dry-run": outcome.dry_run, "replayed": outcome.replayed}
+    keys |= {key: True for key, value in flags.items() if value}
+    if outcome.current_version is not None:
+        keys["current-version"] = outcome.current_version
+    return keys
 
 
 def _published(outcome: Published) -> dict[str, Value]:
@@ -118,18 +153,18 @@ def block_of(keys: Mapping[str, Value]) -> bytes:
 def body(outcome: Outcome) -> bytes | None:
     """The body that belongs below the block, byte for byte; None where the outcome has none."""
     match outcome:
-        case Published() | Overlap() | Candidate():
+        case Published() | Overlap() | Candidate() | Decided():
             return outcome.body
         case Fetched():
             return outcome.document.body
-        case Mismatch() | Contention() | Refused():
+        case Mismatch() | Contention() | Refused() | Branched() | Queued():
             return None
     assert_never(outcome)
 
 
 def exit_status(outcome: Outcome) -> int:
     """0 where what was asked for has happened, 3 where somebody has to look."""
-    return 0 if isinstance(outcome, Published | Fetched) else 3
+    return 0 if isinstance(outcome, Published | Fetched | Branched | Queued | Decided) else 3
 
 
 def exit_status_of(exc: BaseException) -> int:
@@ -256,7 +291,7 @@ def listed_json(listed: Listed) -> dict[str, Any]:
 def sentence(outcome: Outcome) -> str:
     """What happened and what to do about it, in a sentence or two; empty where it simply worked."""
     match outcome:
-        case Published() | Fetched():
+        case Published() | Fetched() | Branched() | Queued() | Decided():
             return ""
         case Mismatch():
             return _mismatch_sentence(outcome)
@@ -279,6 +314,14 @@ def sentence(outcome: Outcome) -> str:
                 f"overlap; nothing was published. Review the candidate and publish it at version {outcome.publish_at}."
             )
     assert_never(outcome)
+
+
+def _branched_sentence(outcome: Branched) -> str:
+    place = f"{outcome.branch}@{outcome.branch_revision}"
+    return (
+        f"Your edits are kept as {place}, beside version {outcome.current_version}; nothing was lost and nothing was "
+        "decided."
+    )
 
 
 def _mismatch_sentence(outcome: Mismatch) -> str:
@@ -327,6 +370,8 @@ def _refused_sentence(outcome: Refused) -> str:
 
 def hints(outcome: Outcome, path: str, file: str = "FILE") -> list[str]:
     """The lines for standard error: unterminated sides, what happened, and last the next command to type."""
+    if isinstance(outcome, Branched):
+        return [_branched_sentence(outcome), f"next: mergepub branches {shlex.quote(path)}"]
     if exit_status(outcome) == 0:
         return []
     sides = [f"{side}: no newline at end" for side in outcome.unterminated] if isinstance(outcome, Overlap) else []

@@ -272,14 +272,6 @@ def test_a_favour_that_had_nothing_to_settle_is_not_named(moved):
     assert outcome.merge == MergeFacts(5, 6, 0, None)
 
 
-def test_branch_is_refused_until_there_are_branches(moved):
-    with pytest.raises(InputError, match="later release") as refused:
-        publish(moved, PATH, OURS, 5, on_conflict="branch")
-    assert "merge" in refused.value.hint
-    assert "candidate" in refused.value.hint
-    assert history(moved)[0] == 6
-
-
 # ── contention ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -469,10 +461,11 @@ def test_a_nul_byte_is_no_matter_where_no_merge_is_needed(store):
 
 @EVERY
 def test_events_are_never_merged_by_line(store, policy):
-    store.publish(PATH, b'{"id": 1}\n', Version(0), kind=EVENTS)
-    store.publish(PATH, b'{"id": 1}\n{"id": 2}\n', Version(1))
+    one, two, other = (b'{"id": "%s", "type": "message"}\n' % name for name in (b"1", b"2", b"0"))
+    store.publish(PATH, one, Version(0), kind=EVENTS)
+    store.publish(PATH, one + two, Version(1))
     wanted = Mismatch(1, 2) if policy == "fail" else Refused(1, 2, "events")
-    assert publish(store, PATH, b'{"id": 0}\n{"id": 1}\n', 1, on_conflict=policy) == wanted
+    assert publish(store, PATH, one + other, 1, on_conflict=policy) == wanted
 
 
 @EVERY

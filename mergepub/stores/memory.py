@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
+from mergepub.histories import DEFAULT, MAIN
 from mergepub.stores import refusals
+from mergepub.stores.branchrules import check_extension
 from mergepub.stores.contract import MAX_BODY, Capabilities, incarnation_id, integer_version, now
+from mergepub.stores.memory_branches import Entry, History, Line, MemoryBranches
 
 _named: dict[str, MemoryStore] = {}
 
@@ -25,43 +27,17 @@ def open_url(url: str, *, max_body: int | None = None) -> MemoryStore:
     return _named.setdefault(url, MemoryStore(url, max_body=max_body))
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    number: int
-    body: bytes | None  # None is a tombstone
-    digest: str
-    incarnation: str
-    kind: str
-    author: str
-    message: str
-    modified: str
-    merged_from: MergedFrom | None = None
-    source: str | None = None
-
-
-@dataclass(slots=True)
-class _History:
-    entries: list[_Entry] = field(default_factory=list)
-    keys: dict[str, tuple[str, int]] = field(default_factory=dict)  # append key -> digest, version
-
-    @property
-    def head(self) -> _Entry:
-        return self.entries[-1]
-
-    def present(self) -> list[_Entry]:
-        """The entries of the head's incarnation, oldest first."""
-        return [e for e in self.entries if e.incarnation == self.head.incarnation]
-
-
-class MemoryStore:
+class MemoryStore(MemoryBranches):
     """A store that lives as long as its process."""
 
     def __init__(self, url: str = "memory:", *, max_body: int | None = None, clock: Callable[[], str] = now) -> None:
         self._url = url
-        self._capabilities = Capabilities(processes=False, max_bytes=MAX_BODY if max_body is None else max_body)
+        self._capabilities = Capabilities(
+            branches=True, processes=False, max_bytes=MAX_BODY if max_body is None else max_body
+        )
         self._clock = clock
         self._lock = threading.Lock()
-        self._documents: dict[str, _History] = {}
+        self._documents: dict[str, History] = {}
 
     @property
     def url(self) -> str:
@@ -195,7 +171,7 @@ class MemoryStore:
     def close(self) -> None:
         """Nothing to release."""
 
-    def _history(self, path: str) -> _History:
+    def _history(self, path: str) -> History:
         if path not in self._documents:
             raise refusals.never_existed(path)
         return self._documents[path]
@@ -215,27 +191,36 @@ class MemoryStore:
         merged_from: MergedFrom | None = None,
         source: str | None = None,
     ) -> Receipt:
-        history = self._documents.setdefault(path, _History())
+        history = self._documents.get(path) or History()
         head = history.head if history.entries else None
-        if head and incarnation is None:
-            incarnation, kind = head.incarnation, head.kind
-        assert incarnation is not None, "a document without a head is only ever created"
         number = head.number + 1 if head else 1
-        modified = max(self._clock(), head.modified if head else "")
+        if incarnation is not None:
+            line = Line(MAIN, incarnation, DEFAULT)
+        else:
+            assert head is not None, "a document without a head is only ever created"
+            incarnation, kind = head.incarnation, head.kind
+            line = history.line(incarnation, head.branch)
+        if body is not None:
+            check_extension(path, kind, (line.revisions[-1].body if line.revisions else b"") or b"", body)
+        labels = (author, message, max(self._clock(), head.modified if head else ""))
         digest = "" if body is None else digest_of(body)
-        history.entries.append(
-            _Entry(number, body, digest, incarnation, kind, author, message, modified, merged_from, source)
-        )
+        place = (line.name, line.revision + 1)
+        parents = (line.end,) if line.revisions else ()
+        entry = Entry(number, body, digest, incarnation, kind, *labels, merged_from, source, *place, parents)
+        line.revisions.append(entry)
+        history.lines[incarnation, line.name] = line
+        history.entries.append(entry)
+        self._documents[path] = history
         return Receipt(integer_version(number), incarnation)
 
 
-def _entry(path: str, history: _History, version: int) -> _Entry:
+def _entry(path: str, history: History, version: int) -> Entry:
     if not 1 <= version <= len(history.entries):
         raise refusals.no_such_version(path, version, history.head.number)
     return history.entries[version - 1]
 
 
-def _replayed(history: _History, expected: int, digest: str) -> Receipt | None:
+def _replayed(history: History, expected: int, digest: str) -> Receipt | None:
     """The answer to an exact retry: the version is there already, as itself or as what was merged from this body."""
     present = history.present()
     follower = present[0].number if expected == 0 else expected + 1
@@ -249,35 +234,35 @@ def _replayed(history: _History, expected: int, digest: str) -> Receipt | None:
     return None
 
 
-def _replay_of(history: _History, number: int, merged_from: MergedFrom | None = None) -> Receipt:
+def _replay_of(history: History, number: int, merged_from: MergedFrom | None = None) -> Receipt:
     head = history.head
     incarnation = history.entries[number - 1].incarnation
     current = None if number == head.number else head.number
     return Receipt(integer_version(number), incarnation, replayed=True, current=current, merged_from=merged_from)
 
 
-def _unchanged(history: _History, body: bytes) -> Receipt | None:
+def _unchanged(history: History, body: bytes) -> Receipt | None:
     head = history.head
     if head.body != body:
         return None
     return Receipt(integer_version(head.number), head.incarnation, unchanged=True)
 
 
-def _swap(path: str, history: _History, expected: int) -> None:
+def _swap(path: str, history: History, expected: int) -> None:
     """The comparison of compare-and-swap."""
     head = history.head.number
     if expected != head:
         raise refusals.mismatch(path, expected, head, history.present()[0].number)
 
 
-def _same_append(history: _History, key: str, digest: str) -> Receipt:
+def _same_append(history: History, key: str, digest: str) -> Receipt:
     known, number = history.keys[key]
     if known != digest:
         raise refusals.other_append(key)
     return _replay_of(history, number)
 
 
-def _revision(entry: _Entry) -> Revision:
+def _revision(entry: Entry) -> Revision:
     return Revision(
         entry.number,
         entry.digest,
