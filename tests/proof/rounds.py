@@ -119,6 +119,14 @@ class Proof:
             process.wait(timeout=seconds + 120)
             assert process.returncode in (0, -9), f"a client ended with {process.returncode}"
 
+    def rounds(self, *, most: int, versions: int, kills: tuple[str, ...]) -> None:
+        """Two rounds, and up to ``most`` of them on a slow machine until so many ``versions`` were made."""
+        while self.figures.rounds < 2 or (self.figures.rounds < most and self._made() < versions):
+            self.round(3, kills=kills)
+
+    def _made(self) -> int:
+        return sum(attempt.result == a.MADE for attempt in self.attempts())
+
     def resolve(self) -> None:
         """Repeat every call whose outcome nobody knows until it is answered clearly."""
         record = RecordFile(str(self.directory / "resolved"))

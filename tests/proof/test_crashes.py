@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 def test_nothing_is_lost_when_clients_and_services_on_sqlite_are_killed(tmp_path: Path) -> None:
     with Proof(UrlOnly(str(tmp_path / "store.sqlite")), seed=3) as proof:
-        for _ in range(2):
-            proof.round(3, kills=("client", "service", "service"))
+        proof.rounds(most=3, versions=120, kills=("client", "service", "service"))
         proof.resolve()
         assert proof.faults() == []
         assert proof.figures.kills["service"] > 0
@@ -26,8 +25,7 @@ def test_nothing_is_lost_when_clients_and_services_on_sqlite_are_killed(tmp_path
 
 def test_nothing_is_lost_when_clients_services_and_postgresql_are_killed(own_postgres: PostgresServer) -> None:
     with Proof(PostgresDatabase(own_postgres), seed=4) as proof:
-        for _ in range(2):
-            proof.round(3, kills=("client", "service", "database"))
+        proof.rounds(most=3, versions=120, kills=("client", "service", "database"))
         proof.resolve()
         assert proof.faults() == []
         assert proof.figures.kills.total() > 0
