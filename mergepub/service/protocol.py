@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 LINGER_TIME = 2.0
 """Seconds that the rest of an unwanted body is read and dropped."""
 
+LINGER_BYTES = 1 << 20
+"""How much of it is dropped at least; more where the limit of a body is higher."""
+
 _BUSY = Problem(503, "busy", "the service has all the connections it takes; try again", headers={"Retry-After": "1"})
 _MALFORMED = Problem(400, "malformed", "this is not a valid HTTP/1.1 request")
 _HEAD_TOO_LARGE = Problem(431, "head-too-large", "request line and headers are too large")
@@ -166,7 +169,7 @@ class _Lingering:
         self._protocol = protocol
         self._limits = limits
         self._closing = False
-        self._to_drop = limits.body
+        self._to_drop = max(limits.body, LINGER_BYTES)
         self._timer: asyncio.TimerHandle | None = None
         self._pending: list[bytes] = []
 
