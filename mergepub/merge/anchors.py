@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _EXACT = 4096  # below so many possible pairs a problem is solved exactly at once
 _PIECE = 1 << 17  # more lines than this without an anchor are cut into pieces: time stays linear beyond
 _LEVELS = 8  # anchors are looked for in boxes between anchors so often: each time may cost as much as the first
-_SHORT = 3  # lines of so few bytes are no anchors
 
 
 def matched_lines(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[list[int], list[int]]:
@@ -81,6 +80,7 @@ class _Matching:
         i0, i1, j0, j1 = box
         part_a, part_b = self.a[i0:i1], self.b[j0:j1]
         unique = _once(part_a).intersection(_once(part_b))
+        unique.discard(b"")
         in_a, in_b = list(map(unique.__contains__, part_a)), list(map(unique.__contains__, part_b))
         rows, columns = list(compress(range(i0, i1), in_a)), list(compress(range(j0, j1), in_b))
         lines_a, lines_b = list(compress(part_a, in_a)), list(compress(part_b, in_b))
@@ -115,10 +115,10 @@ class _Matching:
 
 
 def _once(lines: Sequence[bytes]) -> set[bytes]:
-    """The lines that stand once in `lines` and are not too short to be anchors."""
+    """The lines that stand once in `lines`."""
     counts: dict[bytes, int] = {}
     _count_elements(counts, lines)
-    return {line for line, n in counts.items() if n == 1 and len(line) > _SHORT}
+    return {line for line, n in counts.items() if n == 1}
 
 
 def increasing(places: Sequence[int]) -> list[int]:

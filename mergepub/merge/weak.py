@@ -45,28 +45,44 @@ def weak_lines(text: bytes) -> int:
 
 def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     """Join hunks over matched weak lines that are outweighed by the changes on both their sides."""
-    gaps = {
-        k: lines
-        for k, ((_, end, _, _), (start, _, _, _)) in enumerate(pairwise(hunks))
-        if start - end < _LONGEST and (lines := weak_lines(a[end:start]))
-    }
-    sizes = {k: _changed(a, b, hunks[k]) for k in {*gaps, *(k + 1 for k in gaps)}}
-    above: dict[int, int] = {}  # by how much change outweighs weak matches in the best stretch that ends at the gap
-    for k in gaps:
-        above[k] = sizes[k] + max(0, above.get(k - 1, 0) - _WEIGHT * gaps.get(k - 1, 0))
-    below: dict[int, int] = {}  # the same for the stretch that begins below it
-    for k in reversed(gaps):
-        below[k] = sizes[k + 1] + max(0, below.get(k + 1, 0) - _WEIGHT * gaps.get(k + 1, 0))
+    gaps: dict[int, int] = {}  # the weak lines between hunk k and the next
+    for k, ((_, end, _, _), (start, _, _, _)) in enumerate(pairwise(hunks)):
+        if start - end < _LONGEST and a[end] in _FILLER and (lines := weak_lines(a[end:start])):
+            gaps[k] = lines
+    if not gaps:
+        return hunks
+    sizes = _rewritten(a, b, hunks, gaps)
+    above = _outweighing(sizes, gaps, list(gaps), 1)
+    below = _outweighing(sizes[1:], gaps, list(reversed(gaps)), -1)
     joined = hunks[:1]
     for k, hunk in enumerate(hunks[1:]):
-        if k in gaps and min(above[k], below[k]) >= _WEIGHT * gaps[k]:
+        if k in gaps and above[k] >= _WEIGHT * gaps[k] <= below[k]:
             joined[-1] = (joined[-1][0], hunk[1], joined[-1][2], hunk[3])
         else:
             joined.append(hunk)
     return joined
 
 
-def _changed(a: bytes, b: bytes, hunk: Hunk) -> int:
-    """The lines that a hunk replaces or puts in their place, whichever are more; a pure hunk rewrites nothing."""
-    a0, a1, b0, b1 = hunk
-    return max(a.count(b"\n", a0, a1), b.count(b"\n", b0, b1)) if a0 < a1 and b0 < b1 else 0
+def _rewritten(a: bytes, b: bytes, hunks: list[Hunk], gaps: dict[int, int]) -> list[int]:
+    """For hunks beside a gap: the lines replaced or put in their place, whichever are more; 0 for a pure hunk."""
+    sizes = [0] * len(hunks)
+    for k, (a0, a1, b0, b1) in enumerate(hunks):
+        if (k in gaps or k - 1 in gaps) and a0 < a1 and b0 < b1:
+            old, new = a.count(b"\n", a0, a1), b.count(b"\n", b0, b1)
+            sizes[k] = old if old > new else new
+    return sizes
+
+
+def _outweighing(sizes: list[int], gaps: dict[int, int], order: list[int], step: int) -> dict[int, int]:
+    """For every gap: by how much change outweighs weak matches in the best stretch that ends there.
+
+    `sizes[k]` belongs to the hunk that is met just before gap k when going in `order`, by `step`.
+    """
+    scores: dict[int, int] = {}
+    score, last = 0, -2
+    for k in order:
+        carried = score - _WEIGHT * gaps[last] if last == k - step else 0
+        score = sizes[k] + carried if carried > 0 else sizes[k]
+        scores[k] = score
+        last = k
+    return scores
