@@ -42,16 +42,32 @@ def main() -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    import gc
+
+    gc.set_threshold(50_000)  # a command ends before collecting pays; what a long one leaves behind is still found
     status = _fast(arguments)
+    fast = status is not None
     if status is None:
         from mergepub.cli.app import run
 
-        return run(arguments)
+        status = run(arguments)
     if getattr(sys.modules["__main__"], "main", None) is main:
-        # The whole process is this call and everything is written: tearing the interpreter down would cost as much as
-        # the merge of a small file.
-        os._exit(status)
+        _leave(status, fast)
     return status
+
+
+def _leave(status: int, fast: bool) -> None:
+    """End the process, which is this call alone, without tearing the interpreter down: that costs milliseconds."""
+    if not fast:
+        import atexit
+
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                continue  # closed, or its reader went away: commands write past it, in bytes
+    os._exit(status)
 
 
 def _fast(arguments: list[str]) -> int | None:
@@ -63,11 +79,8 @@ def _fast(arguments: list[str]) -> int | None:
     parsed = plain_merge(arguments[1:])
     if parsed is None:
         return None
-    import gc
-
     from mergepub.cli.mergefile import merge_guarded
 
-    gc.disable()  # one merge, then the process ends: nothing is worth collecting
     return merge_guarded(*parsed)
 
 

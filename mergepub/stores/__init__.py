@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
@@ -55,9 +56,20 @@ def default_url() -> str:
     configured = os.environ.get("MERGEPUB_STORE")
     if configured:
         return configured
-    from platformdirs import user_data_path
+    return f"sqlite:///{_data_folder()}/store.sqlite"
 
-    return f"sqlite:///{user_data_path('mergepub', appauthor=False) / 'store.sqlite'}"
+
+def _data_folder() -> str:
+    """The user's folder for data of this program."""
+    system: str = sys.platform
+    if system == "linux":  # as platformdirs says it, without the milliseconds of importing it
+        data = os.environ.get("XDG_DATA_HOME", "").strip()
+        if not data.startswith("/"):  # a relative one counts as none
+            data = os.path.expanduser("~/.local/share")  # noqa: PTH111 - as well as pathlib's
+        return f"{data}/mergepub"
+    from platformdirs import user_data_dir
+
+    return user_data_dir("mergepub", appauthor=False)
 
 
 def _scheme(url: str) -> str:

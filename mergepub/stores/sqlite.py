@@ -14,18 +14,14 @@ courtesy, SQLite's lock is what protects: where directories cannot be locked, al
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import random
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 from mergepub.errors import InputError, InvalidStoreError, MergepubError, NotFoundError, UnavailableError
 from mergepub.stores.contract import now
@@ -43,7 +39,6 @@ BUSY_TIMEOUT = 5.0
 _DIALECT = Dialect()
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT)
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _SAID = {
     sqlite3.SQLITE_BUSY: "is locked by another process; try again",
     sqlite3.SQLITE_LOCKED: "is locked by another process; try again",
@@ -76,14 +71,14 @@ class SqliteStore(SqlBranchStore):
 
     def __init__(
         self,
-        file: str | Path,
+        file: str | os.PathLike[str],
         *,
         max_body: int | None = None,
         busy_timeout: float = BUSY_TIMEOUT,
         clock: Callable[[], str] = now,
     ) -> None:
         """A store in ``file``; nothing is opened yet. ``busy_timeout``: seconds that a call waits for others."""
-        self._file = Path(os.path.abspath(file))  # noqa: PTH100 - resolve() would follow links and move the side files
+        self._file = os.path.abspath(file)  # realpath would follow links and move the side files
         super().__init__(f"sqlite:///{self._file}", max_body=max_body, clock=clock)
         self._busy_timeout = busy_timeout
         self._idle: list[sqlite3.Connection] = []
@@ -147,7 +142,7 @@ class SqliteStore(SqlBranchStore):
 
     def _taken(self) -> sqlite3.Connection | None:
         """An idle connection, if it is this process's own and its file is still the one of that name."""
-        found = self._file.stat()
+        found = os.stat(self._file)
         owner = (os.getpid(), found.st_dev, found.st_ino)
         with self._lock:
             if self._owner != owner:
@@ -201,7 +196,7 @@ class SqliteStore(SqlBranchStore):
 
     def _is_missing(self) -> bool:
         try:
-            return not self._file.stat().st_size  # an empty file is none yet
+            return not os.stat(self._file).st_size  # an empty file is none yet
         except FileNotFoundError:
             return True
 
@@ -213,9 +208,9 @@ class SqliteStore(SqlBranchStore):
 
     def _check_ours(self) -> None:
         """Look at the file without a lock, a side file or a change: immutable to SQLite, whoever writes to it."""
-        if self._file.is_dir():
+        if os.path.isdir(self._file):
             raise InvalidStoreError(f"{self._file} is a directory, not a store", hint="name a file in it")
-        if not self._file.stat().st_size:
+        if not os.stat(self._file).st_size:
             return
         connection = self._connect(f"{_uri(self._file)}?mode=ro&immutable=1")
         try:
@@ -234,22 +229,13 @@ class SqliteStore(SqlBranchStore):
 
     def _created(self, operation: Callable[[Transaction], T]) -> T | None:
         """Make the store with what ``operation`` writes in it; None when another process was first."""
-        draft = self._file.with_name(f".{self._file.name}.{os.urandom(6).hex()}")
-        with _directories(self._file.parent), _draft(draft):
-            done = self._drafted(draft, operation)
-            try:
-                os.link(draft, self._file)
-            except FileExistsError:
-                return None
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                self._file.touch()  # a file system without links: an empty file is filled in place
-                return None
-            _sync_directory(self._file.parent)
-            return done
+        from mergepub.stores.sqlite_files import draft_beside, linked  # noqa: PLC0415 - a store is made once
 
-    def _drafted(self, draft: Path, operation: Callable[[Transaction], T]) -> T:
+        with draft_beside(self._file) as draft:
+            done = self._drafted(draft, operation)
+            return done if linked(draft, self._file) else None
+
+    def _drafted(self, draft: str, operation: Callable[[Transaction], T]) -> T:
         connection = self._connect(f"{_uri(draft)}?mode=rwc")
         try:
             self._prepare(connection)
@@ -264,7 +250,7 @@ class SqliteStore(SqlBranchStore):
     def _turn(self, connection: sqlite3.Connection) -> Iterator[None]:
         """A writing transaction, begun in turn."""
         deadline = self._deadline()
-        with _turnstile(self._file.parent, deadline):
+        with _turnstile(os.path.dirname(self._file), deadline):
             _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), deadline)
         with self._transaction(connection, None, deadline):
             yield
@@ -316,8 +302,9 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
 
 
-def _uri(file: Path) -> str:
-    return "file://" + quote(os.fsencode(file))
+def _uri(file: str) -> str:
+    """The file as SQLite takes it, with what has a meaning in a URI escaped; anything else may stand as it is."""
+    return "file://" + file.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
@@ -336,7 +323,7 @@ def _patiently(attempt: Callable[[], T], deadline: float) -> T:
 
 
 @contextmanager
-def _turnstile(directory: Path, deadline: float) -> Iterator[None]:
+def _turnstile(directory: str, deadline: float) -> Iterator[None]:
     """Hold the lock of ``directory``; when it is late, or no such lock can be had, go on without."""
     try:
         descriptor = os.open(directory, os.O_RDONLY)
@@ -363,37 +350,5 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def _a_moment() -> float:
-    return random.uniform(0.0005, 0.002)  # noqa: S311 - spreads the waiting, protects nothing
-
-
-@contextmanager
-def _directories(directory: Path) -> Iterator[None]:
-    """Make ``directory`` and its parents, private to the user; an exception takes those that were made away again."""
-    missing = [each for each in (directory, *directory.parents) if not each.exists()]
-    try:
-        for each in reversed(missing):
-            each.mkdir(mode=0o700, exist_ok=True)
-        yield
-    except BaseException:
-        with suppress(OSError):  # the first that is not there, or not empty, ends it
-            for each in missing:
-                each.rmdir()
-        raise
-
-
-@contextmanager
-def _draft(file: Path) -> Iterator[None]:
-    """Whatever happens, ``file`` and the files that SQLite puts beside it are gone in the end."""
-    try:
-        yield
-    finally:
-        for side in ("", "-wal", "-shm", "-journal"):
-            file.with_name(file.name + side).unlink(missing_ok=True)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Half a millisecond to two: spreads the waiting."""
+    return 0.0005 + os.urandom(1)[0] / 255 * 0.0015

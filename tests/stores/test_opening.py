@@ -11,7 +11,7 @@ import pytest
 from mergepub import stores
 from mergepub.documents import ABSENT
 from mergepub.errors import InputError
-from mergepub.stores import open_store
+from mergepub.stores import default_url, open_store
 from mergepub.stores.memory import MemoryStore
 from tests.stores.conformance import DOC
 
@@ -48,7 +48,7 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(monkeypatch:
 def test_a_backend_is_imported_when_its_scheme_is_opened_and_no_other(scheme: str) -> None:
     code = f"""
 import sys
-from mergepub.stores import open_store
+from mergepub.stores import default_url, open_store
 open_store({scheme!r} + (":///x" if {scheme!r} == "sqlite" else ":"))
 print(*sorted(m for m in ("sqlite3", "requests", "psycopg", "click", "rich") if m in sys.modules))
 """
@@ -80,3 +80,15 @@ def test_each_backend_names_itself_by_a_url_that_opens_it_again(tmp_path: Path) 
         store = open_store(url)
         assert open_store(store.url).url == store.url
         store.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs is asked itself")
+@pytest.mark.parametrize("data", ["", "/data", "relative", None])
+def test_the_default_store_is_where_platformdirs_says(monkeypatch: pytest.MonkeyPatch, data: str | None) -> None:
+    from platformdirs import user_data_dir
+
+    monkeypatch.delenv("MERGEPUB_STORE", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    if data is not None:
+        monkeypatch.setenv("XDG_DATA_HOME", data)
+    assert default_url() == f"sqlite:///{user_data_dir('mergepub', appauthor=False)}/store.sqlite"
