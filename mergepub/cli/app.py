@@ -19,6 +19,7 @@ from mergepub.errors import InputError, OutputError
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "log", "diff", "delete", "revert"),
     "Tracked files": ("pull", "push", "status", "resolve", "mv"),
+    "Coordination": ("coord",),
     "Service, store and tool": ("serve", "token", "store", "verify", "mcp", "config", "doctor", "completion"),
 }
 MODULES = {"versions": "history", "list": "history"}

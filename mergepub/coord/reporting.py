@@ -214,6 +214,13 @@ def pending(state: State, cursor: int) -> Row | None:
     return Row(*row) if row else None
 
 
+def find(state: State, report_id: str) -> Row:
+    """One report as it stands now."""
+    row = state.read(lambda tx: _find(tx, "id = ?", report_id))
+    assert row is not None, "reports are never removed"
+    return row
+
+
 def reports(state: State) -> list[dict[str, Any]]:
     """Every report with how far it got, oldest first, for the operator."""
     query = f"SELECT {_COLUMNS} FROM coord_reports WHERE run IN (SELECT id FROM coord_runs WHERE home = ?) ORDER BY seq"  # noqa: S608 - names alone
@@ -275,6 +282,6 @@ def forget(state: State, ref: str) -> None:
 
 
 def kept_refs(state: State) -> set[str]:
-    """The refs that evidence may be kept of: of accepted reports, and of those whose capture may be under way."""
+    """The refs of the evidence that is kept."""
     query = """SELECT e.ref FROM coord_evidence e JOIN coord_runs u ON u.id = e.run WHERE u.home = ?"""
     return {row[0] for row in state.read(lambda tx: tx.rows(query, state.home))}

@@ -51,7 +51,9 @@ class Root:
         """
         check_length(self.socket_of(_LONGEST_RUN))
         try:
-            self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+            missing = [each for each in (self.data, *self.data.parents) if not each.exists()]
+            for folder in reversed(missing):
+                make_directory(folder, 0o700)
             for folder in (self.coord, self.evidence, self.transcripts):
                 make_directory(folder, 0o700)
             self._take_lock()

@@ -17,7 +17,7 @@ from tests.cli.conftest import SCRIPT
 if TYPE_CHECKING:
     from tests.cli.conftest import Runner
 
-ELSEWHERE = re.compile("mergepub serve|postgresql://")  # examples that need a port or a database server
+ELSEWHERE = re.compile("mergepub serve|mergepub coord|postgresql://")  # they need a port, a daemon, a database server
 EXAMPLE = re.compile(r"^ +\$ (.+)$", re.MULTILINE)
 
 

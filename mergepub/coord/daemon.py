@@ -1,0 +1,227 @@
+"""The daemon: one asyncio loop over a store's database and a data directory.
+
+It takes the directory's lock, makes the tables, rebuilds what an earlier daemon left (runs, sockets, radar, reports
+that were not finished), and then serves until it is told to stop. ``kill -9`` at any moment loses nothing that was
+answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mergepub.coord.clock import Clock
+from mergepub.coord.connections import Limits, Listener
+from mergepub.coord.control import Control
+from mergepub.coord.evidence import Evidences
+from mergepub.coord.methods import Methods
+from mergepub.coord.observing import Intervals, Observer
+from mergepub.coord.office import Desk, Log, Office
+from mergepub.coord.records import CAPTURE_SECONDS, Capture, Run
+from mergepub.coord.reports import Reports
+from mergepub.coord.state import State, Step, no_step
+from mergepub.coord.surfaces import Root, bind
+from mergepub.errors import MergepubError
+
+if TYPE_CHECKING:
+    from mergepub.stores.sql import SqlStore
+
+_CONTROL_CONNECTIONS = 64
+_ROUND = 1.0  # seconds between two rounds of what is done from time to time
+_KEEP = 30.0  # seconds between two notes of when overlaps were last known
+_CLEAN = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a daemon works; ``coordination`` off leaves the radar alone. Times in seconds."""
+
+    coordination: bool = True
+    limits: Limits = field(default_factory=Limits)
+    intervals: Intervals = field(default_factory=Intervals)
+    capture_seconds: float = CAPTURE_SECONDS
+    patience: float = 5.0
+
+
+class Daemon:
+    """One daemon; ``run`` is its life, ``stop`` ends it."""
+
+    def __init__(
+        self,
+        store: SqlStore,
+        data: Path,
+        log: Log,
+        settings: Settings | None = None,
+        *,
+        clock: Clock | None = None,
+        capture: Capture | None = None,
+        step: Step = no_step,
+    ) -> None:
+        self._settings = settings or Settings()
+        self._root = Root(data)
+        self._log = log
+        self._clock = clock or Clock()
+        self._state = State(store, str(self._root.data), self._clock, step)
+        self._capture = capture or Evidences(self._root.evidence)
+        self._kept = self._cleaned = self._clock.steady()
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Serve until ``stop``; ``ready`` is called once all sockets stand.
+
+        Raises:
+            SurfaceError: another daemon serves the directory, or something foreign stands in it.
+            InvalidStoreError: the tables are a newer mergepub's.
+        """
+        self._root.open()
+        try:
+            self._state.open()
+            await self._serve(ready)
+        finally:
+            self._root.close()
+
+    def stop(self) -> None:
+        """End ``run``: no new connections, waiting reads are answered, then everything is closed."""
+        self._office.closing.set()
+
+    async def _serve(self, ready: Callable[[], None]) -> None:
+        settings = self._settings
+        self._office = Office(self._state, self._root, self._clock, self._log, lapse=settings.intervals.lapse)
+        self._observer = Observer(self._office, settings.intervals)
+        self._reports = Reports(self._office, self._capture, settings.capture_seconds)
+        self._methods = Methods(self._office, self._reports, coordination=settings.coordination)
+        control = Control(self._office, self._start, self._end)
+        limits = Limits(_CONTROL_CONNECTIONS, settings.limits.idle, settings.limits.write)
+        self._control = Listener(control.answer, limits)
+        rounds: asyncio.Task[None] | None = None
+        try:
+            await self._rebuild()
+            await self._control.start(bind(self._root.control, 0o600))
+            rounds = asyncio.create_task(self._go_round())
+            ready()
+            await self._office.closing.wait()
+        finally:
+            await self._close(rounds)
+
+    # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _rebuild(self) -> None:
+        office = self._office
+        runs = await office.db(self._state.runs)
+        await office.recall()
+        self._remove_strays({run.id for run in runs})
+        for run in runs:
+            try:
+                await self._open_desk(run)
+            except MergepubError as error:  # one foreign directory keeps no other run from its mail
+                self._log(f"the run {run.id} has no socket: {error}")
+            await self._observer.add(run, look=False)
+        await self._reports.clean()
+
+    def _remove_strays(self, living: set[str]) -> None:
+        """Remove the directories of runs whose end a crash cut off."""
+        for name in os.listdir(self._root.coord):
+            place = self._root.coord / name
+            if name.startswith("run-") and name not in living and place.is_dir() and not place.is_symlink():
+                self._root.release(name)
+
+    async def _open_desk(self, run: Run) -> None:
+        desk = self._office.desks[run.id] = Desk(run)
+        await asyncio.to_thread(self._root.make_run, run.id)
+        if not self._settings.coordination:
+            self._root.socket_of(run.id).unlink(missing_ok=True)
+            self._root.say_off(run.id)
+            return
+        await self._office.refresh_co_authors(run.id)
+        listener = Listener(lambda line, gone: self._methods.answer(desk, line, gone), self._settings.limits)
+        await listener.start(bind(self._root.socket_of(run.id), 0o666))
+        desk.listener = listener
+
+    async def _start(self, run: Run) -> Run:
+        """Start a run: its row, its socket, its first snapshot."""
+        made = await self._office.db(self._state.start, run)
+        try:
+            await self._open_desk(made)
+            await self._observer.add(made, look=True)
+        except BaseException:
+            await self._end(made.id)
+            raise
+        self._log(f"run {made.id} of {made.member} started in {made.checkout}")
+        return made
+
+    async def _end(self, run_id: str) -> Run:
+        """End a run, after the report that it may be making; its directory and inbox are released."""
+        desk = self._office.desks.get(run_id)
+        if desk is None:
+            return await self._office.db(self._state.end, run_id)
+        async with desk.reporting:
+            ended = await self._office.db(self._state.end, run_id)
+        self._office.desks.pop(run_id, None)
+        if desk.listener:
+            await desk.listener.close()
+        await self._observer.remove(desk.run)
+        await asyncio.to_thread(self._root.release, run_id)
+        self._log(f"run {run_id} ended")
+        return ended
+
+    # ── from time to time ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _go_round(self) -> None:
+        await self._attempted(self._reports.finish)
+        await self._attempted(self._reports.clean_orphans)
+        while True:
+            await asyncio.sleep(_ROUND)
+            await self._attempted(self._one_round)
+
+    async def _attempted(self, call: Callable[[], object]) -> None:
+        try:
+            done = call()
+            if asyncio.iscoroutine(done):
+                await done
+        except Exception as error:  # the next round may go well
+            self._log(f"a round failed: {type(error).__name__}: {error}")
+
+    async def _one_round(self) -> None:
+        now, office = self._clock.steady(), self._office
+        await office.settle(office.radar.expire(self._clock.now()))
+        await self._reports.finish()
+        await self._end_dead()
+        if now - self._kept >= _KEEP:
+            self._kept = now
+            await office.keep_all()
+        if now - self._cleaned >= _CLEAN:
+            self._cleaned = now
+            await self._reports.clean()
+
+    async def _end_dead(self) -> None:
+        """End the runs whose process is gone without having said so."""
+        for desk in list(self._office.desks.values()):
+            if desk.run.pid and not _is_alive(desk.run.pid):
+                self._log(f"the process of run {desk.run.id} is gone")
+                await self._end(desk.run.id)
+
+    async def _close(self, rounds: asyncio.Task[None] | None) -> None:
+        self._office.closing.set()
+        if rounds:
+            rounds.cancel()
+        listeners = [desk.listener for desk in self._office.desks.values() if desk.listener]
+        patience = self._settings.patience
+        await asyncio.gather(*(each.close(patience) for each in [*listeners, self._control]))
+        await self._observer.close()
+        await self._attempted(self._office.keep_all)
+        self._reports.close()
+        self._office.close()
+        self._root.control.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,149 @@
+"""The daemon's eyes: one spot a checkout, looked at when its watch says so and from time to time, for all its runs."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mergepub.coord.watching import Looker, Pace, Watch
+
+if TYPE_CHECKING:
+    from mergepub.coord.office import Office
+    from mergepub.coord.records import Run
+
+_SHARE = 20.0  # a look that takes long is made so much more seldom
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """How the watch is paced, in seconds; ``polling`` is the longest interval where nothing tells of changes."""
+
+    quiet: float = 0.1
+    least: float = 0.3
+    most: float = 30.0
+    polling: float = 2.0
+
+    @property
+    def lapse(self) -> float:
+        """After such a pause a clearing was not witnessed."""
+        return 3 * max(self.most, self.polling)
+
+
+class _Spot:
+    """One checkout under observation."""
+
+    def __init__(self, root: str, intervals: Intervals, now: float) -> None:
+        self.looker = Looker(root)
+        self.pace = Pace(intervals.quiet, intervals.least, intervals.most, looked=now)
+        self.runs: set[str] = set()
+        self.names: set[str] = set()
+        self.news = asyncio.Event()
+        self.looking = asyncio.Lock()
+        self.looked_fully = False
+        self.watch: Watch | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class Observer:
+    """Looks at the checkouts of all living runs and tells the radar."""
+
+    def __init__(self, office: Office, intervals: Intervals) -> None:
+        self._office = office
+        self._intervals = intervals
+        self._spots: dict[str, _Spot] = {}
+        self._pool = ThreadPoolExecutor(4, "coord-look")
+
+    async def add(self, run: Run, *, look: bool) -> None:
+        """Observe ``run`` from now on; ``look``: and do not return before its first snapshot."""
+        self._office.radar.join(run.id, run.workspace)
+        spot = self._spots.get(run.checkout)
+        if spot is None:
+            spot = self._spots[run.checkout] = self._begin(run.checkout)
+        spot.runs.add(run.id)
+        if look:
+            await self._look(spot)
+        else:
+            spot.news.set()
+
+    async def remove(self, run: Run) -> None:
+        """Observe ``run`` no more; its overlaps end."""
+        spot = self._spots.get(run.checkout)
+        if spot is not None:
+            spot.runs.discard(run.id)
+            if not spot.runs:
+                await self._end(run.checkout)
+        await self._office.settle(self._office.radar.leave(run.id))
+
+    async def close(self) -> None:
+        """Observe nothing more."""
+        for root in list(self._spots):
+            await self._end(root)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _begin(self, root: str) -> _Spot:
+        spot = _Spot(root, self._intervals, self._office.clock.steady())
+        loop = asyncio.get_running_loop()
+
+        def changed(names: set[str]) -> None:  # called from the watch's thread
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._note, spot, names)
+
+        spot.watch = Watch(root, changed)
+        spot.watch.start()
+        spot.task = asyncio.create_task(self._observe(spot))
+        return spot
+
+    async def _end(self, root: str) -> None:
+        spot = self._spots.pop(root)
+        if spot.watch:
+            spot.watch.stop()
+        if spot.task:
+            spot.task.cancel()
+
+    def _note(self, spot: _Spot, names: set[str]) -> None:
+        spot.names |= names
+        spot.pace.note_change(self._office.clock.steady())
+        spot.news.set()
+
+    async def _observe(self, spot: _Spot) -> None:
+        while True:
+            try:
+                await self._await_due(spot)
+                await self._look(spot)
+            except Exception as error:  # a fault of the store, or of this checkout: the next look may go well
+                self._office.log(f"looking failed: {type(error).__name__}: {error}")
+                await asyncio.sleep(1.0)
+
+    async def _await_due(self, spot: _Spot) -> None:
+        while spot.looked_fully and (left := spot.pace.due() - self._office.clock.steady()) > 0:
+            spot.news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(spot.news.wait(), left)
+
+    async def _look(self, spot: _Spot) -> None:
+        """Take a snapshot: of what the watch named, or of everything when it is time for that."""
+        office = self._office
+        async with spot.looking:
+            names, spot.names = spot.names, set()
+            began = office.clock.steady()
+            fully = not spot.looked_fully or not names or not (spot.watch and spot.watch.works)
+            spot.pace.note_look(began)
+            look = asyncio.get_running_loop().run_in_executor(self._pool, spot.looker.look, None if fully else names)
+            files = await look
+            spot.looked_fully = True
+            self._adapt(spot, office.clock.steady() - began, fully=fully)
+            changes = [
+                change
+                for run in sorted(spot.runs)
+                if run in office.desks
+                for change in office.radar.observe(run, files, office.clock.now())
+            ]
+        await office.settle(changes)
+
+    def _adapt(self, spot: _Spot, took: float, *, fully: bool) -> None:
+        told = spot.watch is not None and spot.watch.works
+        if fully:
+            spot.pace.most = max(self._intervals.most if told else self._intervals.polling, took * _SHARE)

@@ -1,0 +1,125 @@
+"""The daemon's work on reports: from a request to its published event, and whatever a crash or a fault left undone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from mergepub.coord import reporting, wire
+from mergepub.coord.records import CAPTURE_SECONDS, CaptureError
+from mergepub.coord.reporting import FINALISED, RESERVED, EventTakenError, Row
+from mergepub.coord.wire import CoordError
+from mergepub.errors import MergepubError
+
+if TYPE_CHECKING:
+    from mergepub.coord.office import Desk, Office
+    from mergepub.coord.records import Capture, Run
+
+_MARGIN = 5.0  # seconds that a capture may take to notice that its time is over
+
+
+class Reports:
+    """One daemon's reports."""
+
+    def __init__(self, office: Office, capture: Capture, seconds: float = CAPTURE_SECONDS) -> None:
+        self._office = office
+        self._capture = capture
+        self._seconds = seconds
+        self._cursor = 0
+        self._pool = ThreadPoolExecutor(4, "coord-capture")
+
+    def close(self) -> None:
+        """End the threads; a capture that is under way is left to itself."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def report(self, desk: Desk, params: dict[str, Any]) -> dict[str, Any]:
+        """Accept a report: its receipt, once its event is on the timeline.
+
+        Raises:
+            CoordError: it is refused, or its evidence cannot be captured.
+        """
+        async with desk.reporting:
+            row = await self._office.db(reporting.reserve, self._office.state, desk.run, params)
+            if row.accepted:
+                return row.receipt()
+            row = await self._accepted(row, desk.run)
+            await self._published(row)
+            return row.receipt()
+
+    async def _accepted(self, row: Row, run: Run) -> Row:
+        try:
+            return await self._captured(row, run)
+        except (CaptureError, MergepubError, OSError) as error:
+            why = str(error) or "it took too long"
+            await self._office.db(reporting.fail, self._office.state, row, why)
+            text = f"coord.report: the evidence could not be captured: {why}; repeat it with the same key"
+            raise CoordError(wire.INTERNAL, text) from error
+
+    async def _captured(self, row: Row, run: Run) -> Row:
+        office = self._office
+        office.state.step("capture:before")
+        documents = sorted(office.radar.files(run.id) or ())
+        loop, deadline = asyncio.get_running_loop(), time.monotonic() + self._seconds
+        captured = loop.run_in_executor(self._pool, lambda: self._capture.capture(run, row.report, documents, deadline))
+        evidence = await asyncio.wait_for(captured, self._seconds + _MARGIN)
+        office.state.step("capture:done")
+        return await office.db(reporting.finalise, office.state, row, evidence)
+
+    async def _published(self, row: Row) -> None:
+        office = self._office
+        try:
+            await office.db(reporting.publish, office.state, row)
+            await office.db(reporting.mark, office.state, row)
+        except EventTakenError as error:
+            office.log(f"report {row.id} is in quarantine: {error}")
+            await office.db(reporting.quarantine, office.state, row, str(error))
+        except MergepubError as error:
+            await office.db(reporting.retry_later, office.state, row, str(error))
+            text = f"coord.report: accepted, its event is not on the timeline yet: {error}; repeat it with the same key"
+            raise CoordError(wire.UNAVAILABLE, text) from error
+
+    # ── what was left undone ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def finish(self) -> None:
+        """Finish each report that is due once: those that a crash left, and those that met a fault."""
+        seen: set[str] = set()
+        while (row := await self._office.db(reporting.pending, self._office.state, self._cursor)) is not None:
+            if row.id in seen:
+                return
+            seen.add(row.id)
+            self._cursor = row.seq
+            desk = self._office.desks.get(row.run)
+            if desk is None:
+                await self._finish(row)
+            elif not desk.reporting.locked():  # otherwise somebody is at it
+                async with desk.reporting:
+                    await self._finish(row)
+
+    async def _finish(self, row: Row) -> None:
+        office = self._office
+        now = await office.db(reporting.find, office.state, row.id)
+        try:
+            if now.state == RESERVED:
+                now = await self._captured(now, await office.db(reporting.run_of, office.state, now))
+            if now.state == FINALISED:
+                await self._published(now)
+        except CoordError:
+            return  # noted already
+        except (CaptureError, MergepubError, OSError) as error:
+            office.log(f"report {row.id} will be tried again: {error}")
+            await office.db(reporting.retry_later, office.state, now, str(error) or "it took too long")
+
+    async def clean(self) -> None:
+        """Let go of evidence whose time is over."""
+        for ref in await self._office.db(reporting.expired, self._office.state):
+            await self._office.db(self._capture.release, ref)
+            await self._office.db(reporting.forget, self._office.state, ref)
+
+    async def clean_orphans(self) -> None:
+        """Let go of what a crash left of captures that no report names; only before anything is captured."""
+        kept = await self._office.db(reporting.kept_refs, self._office.state)
+        for ref in await self._office.db(self._capture.refs):
+            if ref not in kept:
+                await self._office.db(self._capture.release, ref)
