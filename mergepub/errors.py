@@ -5,6 +5,7 @@
     │   ├── BadPathError
     │   ├── UnresolvedMarkersError             the body still holds a conflict block (carries the line)
     │   ├── RejectedError                      the store does not take this body or label (carries the limit)
+    │   │   └── KeyReusedError                 an append's key, with another body
     │   └── OutputError                        an output that cannot be written
     ├── MergeRefusedError             exit 3   look, decide, publish again
     │   ├── BinaryBodyError                    a real merge is needed and a body holds NUL
@@ -83,6 +84,10 @@ class RejectedError(InputError):
     def __init__(self, message: str, *, limit: int | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.limit = limit
+
+
+class KeyReusedError(RejectedError):
+    """The key of an append was used before, for another body."""
 
 
 class OutputError(InputError):

@@ -16,7 +16,6 @@ from mergepub.errors import (
     DocumentDeletedError,
     NotFoundError,
     RecreatedError,
-    RejectedError,
     VersionConflictError,
 )
 from mergepub.paths import check_path, split_version
@@ -100,15 +99,7 @@ async def post_document(exchange: Exchange) -> Response:
     key = _append_key(exchange)
     options = _labels(exchange)
     body = await exchange.body()
-    if not body:
-        raise bad_request("an append needs at least one byte")
-    try:
-        receipt = await exchange.service.call(exchange.service.store.append, path, body, key=key, **options)
-    except RejectedError as error:
-        if error.limit is not None:
-            raise
-        # Labels, key and body were checked above: what is left is the key's second body.
-        raise refuse(422, "key-reused", error.message) from None
+    receipt = await exchange.service.call(exchange.service.store.append, path, body, key=key, **options)
     return _receipt_response(receipt, None)
 
 

@@ -68,6 +68,7 @@ _MEANINGS = {
     403: "The token does not allow this.",
     404: "There is nothing here, or nothing that the token may read.",
     408: "The request did not arrive in time.",
+    409: "The document is in no state for this; `reason` says why: a log of events only grows at its end.",
     410: "The document was deleted; `current-version` is the tombstone's.",
     412: "The head is not the version that the request names.",
     413: "The body is over the limit.",
@@ -82,7 +83,7 @@ _MEANINGS = {
     504: "The outcome of a write is unknown; repeat it as it is.",
 }
 _EVERYWHERE = (400, 401, 408, 414, 421, 429, 431, 500, 503)
-_WRITING = (403, 412, 413, 504)
+_WRITING = (403, 409, 412, 413, 504)
 
 
 def _parameter(name: str, place: str, schema: Described, text: str, *, required: bool = False) -> Described:

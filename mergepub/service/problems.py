@@ -14,9 +14,11 @@ from http import HTTPStatus
 from typing import Any
 
 from mergepub.errors import (
+    BranchError,
     DeniedError,
     InputError,
     InvalidStoreError,
+    KeyReusedError,
     MergepubError,
     NotFoundError,
     RejectedError,
@@ -108,6 +110,14 @@ def _conflict(error: VersionConflictError) -> Problem:
     return mismatch(error.message, error.expected, error.current, error.reason)
 
 
+def _reused(error: KeyReusedError) -> Problem:
+    return Problem(422, "key-reused", error.message)
+
+
+def _state(error: BranchError) -> Problem:
+    return Problem(409, "refused", error.message, fields={"reason": error.reason})
+
+
 def _input(error: InputError) -> Problem:
     if isinstance(error, RejectedError) and error.limit is not None:
         return too_large(error.limit)
@@ -157,7 +167,9 @@ _TRANSLATIONS: tuple[tuple[type[MergepubError], Callable[[Any], Problem]], ...] 
     (VersionConflictError, _conflict),
     (NotFoundError, _missing),
     (UnavailableError, _unavailable),
+    (KeyReusedError, _reused),
     (InputError, _input),
+    (BranchError, _state),
     (DeniedError, _denied),
     (InvalidStoreError, _invalid_store),
 )

@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version
 from mergepub.errors import (
+    BranchError,
     DeniedError,
     DocumentDeletedError,
     DocumentExistsError,
@@ -547,9 +548,16 @@ def _unconditional(call: Call, problem: Mapping[str, Any]) -> MergepubError:
     return MergepubError(_said(call, problem, "the service asks for a precondition that this client sent"))
 
 
+def _refused_state(call: Call, problem: Mapping[str, Any]) -> BranchError:
+    reason = problem.get("reason")
+    said = _said(call, problem, f"{call.path} is in no state for this")
+    return BranchError(said, reason=reason if isinstance(reason, str) and reason else "conflict")
+
+
 _PLAIN_NO: dict[int, Callable[[Call, Mapping[str, Any]], MergepubError]] = {
     400: _bad_request,
     404: _not_found,
+    409: _refused_state,
     410: _gone,
     412: _precondition_failed,
     421: _misdirected,

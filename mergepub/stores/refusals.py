@@ -11,6 +11,7 @@ from mergepub.errors import (
     DocumentDeletedError,
     DocumentExistsError,
     InputError,
+    KeyReusedError,
     NotFoundError,
     RecreatedError,
     RejectedError,
@@ -134,6 +135,6 @@ def other_base(path: str, expected: int, head: int) -> BaseUnavailableError:
     )
 
 
-def other_append(key: str) -> RejectedError:
+def other_append(key: str) -> KeyReusedError:
     """The append key was used before, with another body."""
-    return RejectedError(f"the append key {key} was used for another body", hint="make a new key for each append")
+    return KeyReusedError(f"the append key {key} was used for another body", hint="make a new key for each append")

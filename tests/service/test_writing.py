@@ -203,6 +203,17 @@ def test_a_delete_is_a_compare_and_swap_and_its_retry_is_204(client: Client) -> 
     assert client.create(path, b"again\n").json == {"version": 3}
 
 
+def test_a_log_of_events_only_grows_at_its_end(client: Client) -> None:
+    path = fresh_path()
+    first, second = b'{"id":"1","type":"message"}\n', b'{"id":"2","type":"message"}\n'
+    client.create(path, first, Mergepub_Kind="events")
+    other = client.put(path, second, Mergepub_Expected_Version="1")
+    assert (other.problem["status"], other.problem["reason"]) == (409, "not-an-extension")
+    assert client.put(path, first + b"no event\n", Mergepub_Expected_Version="1").problem["status"] == 400
+    assert client.post(path, b"no event", Idempotency_Key="k").problem["status"] == 400
+    assert client.put(path, first + second, Mergepub_Expected_Version="1").status == 201
+
+
 def test_an_append_goes_to_the_end_of_whatever_the_head_is_once_per_key(client: Client) -> None:
     path = fresh_path()
     client.create(path, b"1")
