@@ -28,17 +28,33 @@ from mergepub.cli.options import (
     switch,
     verb,
 )
+from mergepub.cli.peers import warn_of_peers
 from mergepub.errors import InputError
+from mergepub.outcomes import Branched
 from mergepub.paths import check_path
 
 if TYPE_CHECKING:
     from mergepub.outcomes import Outcome
+    from mergepub.stores.contract import Store
 
 
 def publish(url: str, path: str, body: bytes, expected: int, **how: Any) -> Outcome:
     """Publish to the store at ``url``; arguments have the same meaning as in ``publishing.publish``."""
     with opened(url) as store:
-        return publishing.publish(store, path, body, expected, **how)
+        outcome = publishing.publish(store, path, body, expected, **how)
+        after_publish(store, path, outcome, how.get("author", ""))
+        return outcome
+
+
+def after_publish(store: Store, path: str, outcome: Outcome, author: str, file: str = "-") -> None:
+    """Remember the end of a branch that the publish was kept on, and mention what is unresolved."""
+    from mergepub.cli.mentions import mention
+
+    if isinstance(outcome, Branched):
+        from mergepub.cli.writing import remember
+
+        remember(store, path, author, outcome, file)
+    mention(store, path)
 
 
 def merge_options(function: Shell) -> Shell:
@@ -105,8 +121,10 @@ def options_of(given: Mapping[str, Any]) -> publishing.MergeOptions:
     "--on-conflict",
     type=click.Choice(["fail", "merge", "candidate", "branch"]),
     default="fail",
-    help="When the head is another version: report it, merge and publish, or merge for review.",
+    help="When the head is another version: report it, merge and publish, merge for review, or keep a branch.",
 )
+@click.option("--branch", "branch", metavar="NAME", help="Add to the end of your own branch instead.")
+@click.option("--kind", type=click.Choice(["text", "events"]), help="What a new document is: text, or a log of events.")
 @click.option("--retries", type=Digits(least=1), default=3, help="Merges that may lose the race.")
 @click.option(
     "--favour-path", metavar="GLOB=union", multiple=True, help="Keep both sides where such documents conflict."
@@ -137,6 +155,9 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     by_path = favour_for(path, given["favour_path"])
     favour = last_given(context, "ours", "theirs") or by_path
     form.check()
+    warn_of_peers([path])
+    if given["branch"] is not None:
+        return _publish_to_branch(context, path, file, form, given)
     if file != "-" or form.output is not None:
         from mergepub.cli.publish_tracked import tracked_publish
 
@@ -158,8 +179,27 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
         merge_options=options_of(given),
         favour=favour,
         allow_markers=given["allow_markers"],
+        kind=given["kind"],
     )
     return answer(outcome, path, form, _next_file(outcome, form, file))
+
+
+def _publish_to_branch(context: click.Context, path: str, file: str, form: Form, given: dict[str, Any]) -> int:
+    from mergepub.cli.writing import publish_to_branch
+    from mergepub.histories import parse_place
+
+    name, revision = parse_place(given["branch"])
+    if revision is not None or given["expected_version"] is not None:
+        raise InputError(
+            "a branch grows at its end: --branch takes a name, and no --expected-version goes with it",
+            hint=f"mergepub publish {shlex.quote(path)} {shlex.quote(file)} --branch {name}",
+        )
+    body = read_body(file, allow_empty=given["allow_empty"])
+    with opened(store_url(context)) as store:
+        labels = {"author": given["author"], "message": given["message"]}
+        outcome = publish_to_branch(store, path, name, body, file=file, **labels)
+        after_publish(store, path, outcome, given["author"], file)
+    return answer(outcome, path, form)
 
 
 def _next_file(outcome: Outcome, form: Form, file: str) -> str:

@@ -12,6 +12,7 @@ from mergepub import status_files
 from mergepub.cli.answers import write_json
 from mergepub.cli.favours import favour_for
 from mergepub.cli.options import Digits, json_option, label_options, last_given, store_option, switch, verb
+from mergepub.cli.peers import warn_of_peers
 from mergepub.cli.publish import merge_options, options_of
 from mergepub.cli.streams import say, write_stdout
 from mergepub.errors import InputError, NotFoundError
@@ -68,6 +69,7 @@ def push(stores: Stores, names: Sequence[str], given: dict[str, Any]) -> Iterabl
     from mergepub.cli.tracked import by_checkout, held
 
     checkouts = [(checkout, _by_store(stores, checkout, locals_, given)) for checkout, locals_ in by_checkout(names)]
+    warn_of_peers(path for _, batches in checkouts for _, pairs in batches for _, path in pairs)
     for checkout, batches in checkouts:
         if given["dry_run"]:
             yield from _push_batches(checkout, batches, given)
