@@ -40,9 +40,13 @@ def _is_plain(kind: type) -> bool:
         kind.__bases__ == (object,)
         and kind.__doc__ is not None
         and not hasattr(kind, "__post_init__")
-        and not any(isinstance(default, dataclasses.Field) for default in defaults)
+        and not any(isinstance(each, dataclasses.Field) and not _is_simple(each) for each in defaults)
         and not any("ClassVar" in str(annotation) for annotation in kind.__annotations__.values())
     )
+
+
+def _is_simple(given: dataclasses.Field[Any]) -> bool:
+    return given.default is not dataclasses.MISSING and given.init and given.kw_only is dataclasses.MISSING
 
 
 def _constructor(kind: Any) -> Callable[..., None]:
@@ -63,17 +67,21 @@ def _values(self: Any) -> tuple[Any, ...]:
     return tuple(getattr(self, name) for name in self.__dataclass_fields__)
 
 
+def _compared(self: Any) -> tuple[Any, ...]:
+    return tuple(getattr(self, each.name) for each in self.__dataclass_fields__.values() if each.compare)
+
+
 def _repr(self: Any) -> str:
-    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__dataclass_fields__)
-    return f"{type(self).__qualname__}({shown})"
+    shown = (each.name for each in self.__dataclass_fields__.values() if each.repr)
+    return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
 def _eq(self: Any, other: object) -> bool:
-    return _values(self) == _values(other) if other.__class__ is self.__class__ else NotImplemented
+    return _compared(self) == _compared(other) if other.__class__ is self.__class__ else NotImplemented
 
 
 def _hash(self: Any) -> int:
-    return hash(_values(self))
+    return hash(_compared(self))
 
 
 def _setattr(self: Any, name: str, value: object) -> None:  # noqa: ARG001 - nothing is ever set

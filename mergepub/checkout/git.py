@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
 from mergepub.values import dataclass
@@ -59,6 +58,8 @@ def _below_git(folder: str) -> bool:
 
 def _git(folder: str, *arguments: str) -> bytes | None:
     """What git prints; None where it fails, or is not installed."""
+    import subprocess  # noqa: PLC0415 - most files lie in no git work tree, or are tracked without asking
+
     try:
         done = subprocess.run(
             ["git", "-C", folder, *arguments],

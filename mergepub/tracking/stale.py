@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mergepub.errors import CheckoutError
-from mergepub.merge.myers import edit_script
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def judge(record: Record, ours: bytes, body_of: Callable[[str], bytes]) -> Verdi
 def undoes_all(before: bytes, after: bytes, now: bytes) -> bool:
     """Whether ``now`` has nothing of what the change from ``before`` to ``after`` did, and some of what was before."""
     remains = _Remains(before, after, now)
-    fates = {remains.fate(hunk) for hunk in edit_script(before, after)}
+    fates = {remains.fate(hunk) for hunk in _script(before, after)}
     return UNDONE in fates and SURVIVED not in fates
 
 
@@ -77,7 +76,7 @@ def warning(local: Local, lines: tuple[int, ...]) -> str:
 
 def _fates(before: bytes, after: bytes, ours: bytes, base: bytes) -> Iterator[tuple[str, Hunk]]:
     """What became of every hunk from ``before`` to ``after`` that the base holds."""
-    hunks = edit_script(before, after)
+    hunks = _script(before, after)
     here = _Remains(before, after, ours)
     there = _Remains(before, after, base)
     for hunk in hunks:
@@ -90,8 +89,8 @@ class _Remains:
 
     def __init__(self, before: bytes, after: bytes, now: bytes) -> None:
         self.before, self.after = before, after
-        self.gone_before = [hunk[:2] for hunk in edit_script(before, now)]
-        self.gone_after = [hunk[:2] for hunk in edit_script(after, now)]
+        self.gone_before = [hunk[:2] for hunk in _script(before, now)]
+        self.gone_after = [hunk[:2] for hunk in _script(after, now)]
 
     def fate(self, hunk: Hunk) -> str:
         old, new = hunk[:2], hunk[2:]
@@ -119,8 +118,14 @@ def _has_words(text: bytes) -> bool:
 
 
 def _distance(a: bytes, b: bytes) -> int:
-    return sum(hunk[1] - hunk[0] + hunk[3] - hunk[2] for hunk in edit_script(a, b))
+    return sum(hunk[1] - hunk[0] + hunk[3] - hunk[2] for hunk in _script(a, b))
 
 
 def _line(text: bytes, offset: int) -> int:
     return text.count(b"\n", 0, offset) + 1
+
+
+def _script(a: bytes, b: bytes) -> list[Hunk]:
+    from mergepub.merge.myers import edit_script  # noqa: PLC0415 - where nothing was brought in there is nothing to compare
+
+    return edit_script(a, b)
