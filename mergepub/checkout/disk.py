@@ -12,6 +12,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
+BESIDE = ".mergepub-"
+"""How the names of files begin that are not in their place yet."""
+
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
@@ -70,7 +73,7 @@ def make_folder(folder: str) -> None:
 
 def name_beside(name: str) -> str:
     """A new name in the folder of ``name``."""
-    return os.path.join(os.path.dirname(name), f".mergepub-{os.urandom(8).hex()}")
+    return os.path.join(os.path.dirname(name), f"{BESIDE}{os.urandom(8).hex()}")
 
 
 def remove(name: str) -> None:

@@ -5,7 +5,7 @@ The callers bring the mended text: from an editor or a tool, from a favour, or f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mergepub.checkout.replacing import replace_file
@@ -15,8 +15,9 @@ from mergepub.outcomes import Outcome, Overlap, Refused
 from mergepub.publishing import DEFAULT_MERGE, Favour, MergeOptions
 from mergepub.tracking.outputs import take_output
 from mergepub.tracking.pulling import Pulled, pull_file
-from mergepub.tracking.sending import How, publish_file
+from mergepub.tracking.sending import How, publish_file, unless_stale
 from mergepub.tracking.work import block_line
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.checkout import Clash
@@ -40,7 +41,9 @@ class Conflict:
     clash: Clash
 
 
-def begin(work: Work, options: MergeOptions = DEFAULT_MERGE) -> Conflict | Pulled | Refused:
+def begin(
+    work: Work, options: MergeOptions = DEFAULT_MERGE, *, stale: bool = False, allow_revert: bool = False
+) -> Conflict | Pulled | Refused:
     """The conflict of FILE. One that is not in conflict yet gets the head merged in first, like a pull.
 
     A FILE that holds no conflict block any more, but was never said to be resolved, is merged with theirs anew.
@@ -49,7 +52,7 @@ def begin(work: Work, options: MergeOptions = DEFAULT_MERGE) -> Conflict | Pulle
         CheckoutError, NotFoundError, UnavailableError: as ``pull_file``.
     """
     if work.record.clash is None:
-        pulled = pull_file(work, options=options)
+        pulled = pull_file(work, options=options, stale=stale, allow_revert=allow_revert)
         if not isinstance(pulled, Overlap):
             return pulled
     clash = _clash(work)
@@ -57,6 +60,7 @@ def begin(work: Work, options: MergeOptions = DEFAULT_MERGE) -> Conflict | Pulle
     ours, theirs = work.body(clash.ours), work.body(clash.theirs.digest)
     marked = here
     if block_line(here, clash.marker_size) is None:
+        base = work.body(unless_stale(work, here, stale=stale, allow_revert=allow_revert).digest)
         ours, marked = here, _merged(base, here, theirs, options).body
     return Conflict(here, marked, base, ours, theirs, clash)
 
@@ -118,12 +122,14 @@ def _check_same(work: Work, conflict: Conflict) -> None:
         )
 
 
-def check_mended(work: Work, conflict: Conflict, text: bytes, *, ours_meant: bool = False) -> None:
+def check_mended(
+    work: Work, conflict: Conflict, text: bytes, *, ours_meant: bool = False, allow_revert: bool = False
+) -> None:
     """Refuse a text that is not mended.
 
     Raises:
-        CheckoutError: a conflict block remains (its line is named), or the text drops all that theirs did and nobody
-            said that ours was meant.
+        CheckoutError: a conflict block remains (its line is named), the text drops all that theirs did and nobody said
+            that ours was meant, or it undoes what was pulled before the conflict.
     """
     name, clash = work.local.name, conflict.clash
     line = leftover(conflict, text)
@@ -141,6 +147,8 @@ def check_mended(work: Work, conflict: Conflict, text: bytes, *, ours_meant: boo
             reason="ours",
             hint=f"mergepub resolve {name} --ours says that it is meant",
         )
+    if text == conflict.here:
+        unless_stale(work, text, stale=False, allow_revert=allow_revert)
 
 
 def leftover(conflict: Conflict, text: bytes) -> int | None:
