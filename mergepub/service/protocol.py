@@ -18,12 +18,13 @@ import h11
 from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from mergepub.service import logs
 from mergepub.service.problems import Problem
 
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
-    from mergepub.service.settings import Limits
+    from mergepub.service.settings import Limits, LogFormat
 
 LINGER_TIME = 2.0
 """Seconds that the rest of an unwanted body is read and dropped."""
@@ -38,9 +39,10 @@ _LATE = Problem(408, "timeout", "the request did not arrive in time")
 
 
 class ServiceConfig(Config):
-    """uvicorn's configuration with the limits of this service."""
+    """uvicorn's configuration with the limits and the log of this service."""
 
     limits: Limits
+    log_format: LogFormat
 
 
 class ServiceProtocol(H11Protocol):
@@ -55,6 +57,7 @@ class ServiceProtocol(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
+        self._log_format = config.log_format
         self._header_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._lingering: _Lingering | None = None
@@ -155,6 +158,8 @@ class ServiceProtocol(H11Protocol):
             head = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n"
             head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             self.transport.write(head.encode("latin-1") + b"\r\n" + body)
+        client = self.client[0] if self.client else ""
+        logs.write(self._log_format, "refused", client=client, status=problem.status, said=problem.detail)
         self.transport.close()
 
 

@@ -111,7 +111,7 @@ def _config(settings: Settings) -> ServiceConfig:
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    config.limits = limits
+    config.limits, config.log_format = limits, settings.log_format
     return config
 
 

@@ -176,6 +176,12 @@ def test_the_log_is_one_line_a_request_in_either_format(store: str) -> None:
             assert "path=/docs/a%0Aforged%20line status=400" in lines[1]
 
 
+def test_what_never_became_a_request_is_in_the_log_too(service: HttpService) -> None:
+    Client(service.url).raw(b"this is no HTTP\r\n\r\n")
+    service.stop()
+    assert re.fullmatch(r"\S+ refused client=127\.0\.0\.1 status=400 said=.*", service.log.splitlines()[-1])
+
+
 def service_text(lines: list[str]) -> str:
     return "\n".join(lines)
 
