@@ -20,6 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "log", "diff", "delete", "revert"),
     "Tracked files": ("pull", "push", "status", "resolve", "mv"),
     "Coordination": ("coord",),
+    "Branches": ("branches", "branch", "decide", "decisions"),
     "Service, store and tool": ("serve", "token", "store", "verify", "mcp", "config", "doctor", "completion"),
 }
 MODULES = {"versions": "history", "list": "history"}

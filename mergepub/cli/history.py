@@ -9,6 +9,7 @@ import click
 
 from mergepub import status
 from mergepub.cli.answers import colourful, write_json
+from mergepub.cli.mentions import mention
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.options import Digits, json_option, path_argument, store_option, verb
 from mergepub.cli.streams import printable, write_stdout
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 def versions(url: str, path: str, limit: int | None = None) -> list[Revision]:
     """The history of the document ``path`` in the store at ``url``, newest first."""
     with opened(url) as store:
-        return list(store.versions(path, limit=limit))
+        rows = list(store.versions(path, limit=limit))
+        mention(store, path)
+        return rows
 
 
 def documents(url: str, prefix: str = "/", *, limit: int | None = None, deleted: bool = False) -> list[Listed]:
     """The documents at or below ``prefix`` in the store at ``url``, by path."""
     with opened(url) as store:
-        return list(store.list(prefix, limit=limit, deleted=deleted))
+        rows = list(store.list(prefix, limit=limit, deleted=deleted))
+        mention(store, prefix)
+        return rows
 
 
 @verb("versions", "mergepub versions /docs/guide.md", "mergepub versions /docs/guide.md --limit 1 --json")

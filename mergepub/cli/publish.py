@@ -13,6 +13,7 @@ from mergepub.cli.answers import Form, answer
 from mergepub.cli.bodies import read_body
 from mergepub.cli.favours import favour_for
 from mergepub.cli.mergefile import MARKER_SIZES
+from mergepub.cli.nearby import may_be_tracked
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.options import (
     Digits,
@@ -158,7 +159,7 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     warn_of_peers([path])
     if given["branch"] is not None:
         return _publish_to_branch(context, path, file, form, given)
-    if file != "-" or form.output is not None:
+    if file not in ("", "-") and "\0" not in file and may_be_tracked(file):
         from mergepub.cli.publish_tracked import tracked_publish
 
         done = tracked_publish(context, path, file, form, given | {"favour": favour})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mergepub.checkout import Checkout, Local, Record, locate
 from mergepub.cli.answers import Form, answer
 from mergepub.cli.opening import opened, store_url
-from mergepub.cli.publish import options_of
+from mergepub.cli.publish import after_publish, options_of
 from mergepub.cli.streams import say
 from mergepub.cli.tracked import held
 from mergepub.errors import InputError
@@ -39,6 +39,7 @@ def tracked_publish(context: click.Context, path: str, file: str, form: Form, gi
             work = at_hand(store, checkout, local)
             outcome = publish_from_base(work, given["expected_version"], _how(given, form, local))
             form = _write_output(work, outcome, form)
+        after_publish(store, path, outcome, given["author"], file)
     for notice in work.notices:
         say(f"mergepub: {notice}")
     return answer(outcome, path, form, shlex.quote(file), hints=_hints(work, outcome, form))

@@ -11,6 +11,7 @@ import click
 from mergepub import status_files
 from mergepub.cli.answers import write_json
 from mergepub.cli.favours import favour_for
+from mergepub.cli.mentions import mention
 from mergepub.cli.options import Digits, json_option, label_options, last_given, store_option, switch, verb
 from mergepub.cli.peers import warn_of_peers
 from mergepub.cli.publish import merge_options, options_of
@@ -117,6 +118,7 @@ def _push_batches(checkout: Checkout, batches: list[Batch], given: dict[str, Any
     for store, pairs in batches:
         for pair in pairs:
             yield from push_files(store, checkout, [pair], _how(given, pair[1]), dry_run=given["dry_run"])
+            mention(store, pair[1])
 
 
 def _how(given: dict[str, Any], path: str) -> How:

@@ -8,6 +8,7 @@ import click
 
 from mergepub import status_files
 from mergepub.cli.answers import write_json
+from mergepub.cli.mentions import mention
 from mergepub.cli.options import json_option, store_option, verb
 from mergepub.cli.streams import say
 from mergepub.errors import UnavailableError
@@ -44,7 +45,9 @@ def _standing(stores: Stores, checkout: Checkout, record: Record, unreachable: l
     from mergepub.tracking.previewing import standing
 
     try:
-        return standing(stores.of(record), checkout, record)
+        store = stores.of(record)
+        mention(store, record.path)
+        return standing(store, checkout, record)
     except UnavailableError as error:
         unreachable.append(error)
         return standing(None, checkout, record)

@@ -53,9 +53,9 @@ class BranchWrapper:
         """See ``BranchStore.revision``."""
         return self._passed("revision", path, lambda s: s.revision(path, branch, revision))
 
-    def standing(self, path: str, branch: str) -> Standing:
+    def standing(self, path: str, branch: str, *, version: int | None = None, revision: int | None = None) -> Standing:
         """See ``BranchStore.standing``."""
-        return self._passed("standing", path, lambda s: s.standing(path, branch))
+        return self._passed("standing", path, lambda s: s.standing(path, branch, version=version, revision=revision))
 
     def unresolved(self, prefix: str = "/", *, limit: int = 1000) -> list[Unresolved]:
         """See ``BranchStore.unresolved``."""

@@ -204,12 +204,17 @@ def check_seen(path: str, request: DecisionRequest, head: int) -> None:
         VersionConflictError: as of a stale publish.
     """
     if request.expected_head != head:
-        raise VersionConflictError(
-            f"{path} is at version {head}, the decision builds on version {request.expected_head}; nothing was decided",
-            expected=request.expected_head,
-            current=head,
-            hint=f"mergepub branches {path}",
-        )
+        raise other_head(path, request.expected_head, head)
+
+
+def other_head(path: str, expected: int, head: int) -> VersionConflictError:
+    """The head is another version than the resolver saw."""
+    return VersionConflictError(
+        f"{path} is at version {head}, the decision builds on version {expected}; nothing was decided",
+        expected=expected,
+        current=head,
+        hint=f"mergepub branches {path}",
+    )
 
 
 def check_decidable(path: str, request: DecisionRequest, branch: Branch, head: Place) -> None:

@@ -239,8 +239,15 @@ class BranchStore(Store, Protocol):
         """
         ...
 
-    def standing(self, path: str, branch: str) -> Standing:
-        """Head, branch and all their best common ancestors, from one consistent state."""
+    def standing(self, path: str, branch: str, *, version: int | None = None, revision: int | None = None) -> Standing:
+        """Head, branch and all their best common ancestors, from one consistent state.
+
+        ``version`` and ``revision`` ask for those of an earlier version and revision instead: what a resolver saw.
+
+        Raises:
+            NotFoundError: no such branch or revision.
+            VersionConflictError: no such version.
+        """
         ...
 
     def unresolved(self, prefix: str = "/", *, limit: int = 1000) -> list[Unresolved]:

@@ -125,16 +125,18 @@ class History:
         """A branch that is there."""
         return self.lines[incarnation, name]
 
-    def head_place(self) -> HeadPlace:
-        """The head as resolvers see it."""
-        head = self.head
+    def head_place(self, version: int | None = None, path: str = "") -> HeadPlace:
+        """The head, or a version, as resolvers see it."""
+        if version is not None and not 1 <= version <= self.head.number:
+            raise branchrules.other_head(path, version, self.head.number)
+        head = self.head if version is None else self.entries[version - 1]
         place = Place(head.branch, head.revision)
         digest = None if head.body is None else head.digest
         return HeadPlace(head.number, head.incarnation, head.kind, place, digest)
 
-    def origins(self, name: str) -> tuple[Place, ...]:
-        """The parents of a present branch's first revision."""
-        return self.line(self.head.incarnation, name).revisions[0].parents
+    def origins(self, name: str, incarnation: str) -> tuple[Place, ...]:
+        """The parents of a branch's first revision."""
+        return self.line(incarnation, name).revisions[0].parents
 
 
 class MemoryBranches:
@@ -243,13 +245,16 @@ class MemoryBranches:
             facts = (entry.parents, entry.author, entry.message, entry.modified, entry.kind)
             return BranchRevision(line.incarnation, Place(branch, number), entry.body, entry.digest, *facts)
 
-    def standing(self, path: str, branch: str) -> Standing:
+    def standing(self, path: str, branch: str, *, version: int | None = None, revision: int | None = None) -> Standing:
         """See ``BranchStore.standing``."""
         with self._lock:
             history, line = self._line(path, branch)
-            head, found = history.head_place(), tuple[Place, ...]()
+            head, found = history.head_place(version, path), tuple[Place, ...]()
+            end = Place(branch, line.revision if revision is None else revision)
+            if not 0 < end.revision <= line.revision:
+                raise branchrules.no_revision(path, branch, end.revision, line.revision)
             if line.incarnation == head.incarnation:
-                found = branchrules.common_ancestors(head.place, line.end, history.origins)
+                found = branchrules.common_ancestors(head.place, end, lambda n: history.origins(n, head.incarnation))
             return Standing(head, line.seen(), found)
 
     def unresolved(self, prefix: str = "/", *, limit: int = 1000) -> list[Unresolved]:

@@ -162,12 +162,31 @@ def ancestors(tx: Transaction, incarnation: str, one: Place, other: Place) -> tu
     return branchrules.common_ancestors(one, other, origins)
 
 
-def standing(tx: Transaction, path: str, name: str) -> Standing:
+def standing(tx: Transaction, path: str, name: str, version: int | None, number: int | None) -> Standing:
     """Head, branch and their common ancestors; none of a branch of another incarnation."""
-    head = head_place(head_of(tx, path))
+    head = _place_of(tx, path, head_of(tx, path), version)
     branch = find_branch(tx, path, name).branch
+    end = Place(name, branch.revision if number is None else number)
+    if not 0 < end.revision <= branch.revision:
+        raise branchrules.no_revision(path, name, end.revision, branch.revision)
     together = branch.incarnation == head.incarnation
-    return Standing(head, branch, ancestors(tx, head.incarnation, head.place, branch.end) if together else ())
+    return Standing(head, branch, ancestors(tx, head.incarnation, head.place, end) if together else ())
+
+
+def _place_of(tx: Transaction, path: str, head: Head, version: int | None) -> HeadPlace:
+    if version in (None, head.version):
+        return head_place(head)
+    row = tx.row(
+        """SELECT v.number, b.incarnation, d.kind, b.name, v.revision, r.digest FROM versions v
+        JOIN revisions r ON r.branch = v.branch AND r.revision = v.revision
+        JOIN branches b ON b.id = v.branch JOIN documents d ON d.incarnation = b.incarnation
+        WHERE v.path = ? AND v.number = ?""",
+        *(path, version),
+    )
+    if row is None:
+        raise branchrules.other_head(path, version or 0, head.version)
+    number, incarnation, kind, name, revision_, digest = row
+    return HeadPlace(number, incarnation, kind, Place(name, revision_), digest)
 
 
 def unresolved(tx: Transaction, prefix: str, limit: int) -> list[Unresolved]:

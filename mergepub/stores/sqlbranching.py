@@ -80,11 +80,11 @@ class SqlBranchStore(SqlStore):
 
         return self._read(lambda tx: sqlbranches.revision(tx, path, branch, revision))
 
-    def standing(self, path: str, branch: str) -> Standing:
+    def standing(self, path: str, branch: str, *, version: int | None = None, revision: int | None = None) -> Standing:
         """See ``BranchStore.standing``."""
         from mergepub.stores import sqlbranches
 
-        return self._read(lambda tx: sqlbranches.standing(tx, path, branch))
+        return self._read(lambda tx: sqlbranches.standing(tx, path, branch, version, revision))
 
     def unresolved(self, prefix: str = "/", *, limit: int = 1000) -> list[Unresolved]:
         """See ``BranchStore.unresolved``."""

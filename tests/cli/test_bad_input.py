@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_read_is_named(verb, file, words, mergepub: Runner
 OPTIONS = {
     "no retries": (["--retries", "0"], "between 1 and"),
     "a bad policy": (["--on-conflict", "panic"], "--on-conflict"),
-    "a policy to come": (["--on-conflict", "branch"], "later release"),
+    "a branch with a revision": (["--branch", "main@1"], "takes a name"),
     "a bad style": (["--style", "rcs"], "--style"),
     "a short marker": (["--marker-size", "6"], "between 7 and"),
     "a bad label": (["--ours-label", "a\nb"], "control character"),

@@ -17,7 +17,8 @@ from tests.cli.conftest import SCRIPT
 if TYPE_CHECKING:
     from tests.cli.conftest import Runner
 
-ELSEWHERE = re.compile("mergepub serve|mergepub coord|postgresql://")  # they need a port, a daemon, a database server
+# They need a port, a daemon, a database server, or the name of a branch.
+ELSEWHERE = re.compile("mergepub serve|mergepub coord|postgresql://|BRANCH|DECISION")
 EXAMPLE = re.compile(r"^ +\$ (.+)$", re.MULTILINE)
 
 
