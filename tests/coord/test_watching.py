@@ -1,0 +1,157 @@
+"""What a checkout edits, and when it is looked at."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mergepub.checkout import Checkout
+from mergepub.checkout.records import Base, Clash, Record
+from mergepub.coord.watching import Looker, Pace, Watch
+from mergepub.documents import digest_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def track(root: Path, name: str, body: bytes = b"one\n", *, path: str | None = None, contained: bool = False) -> None:
+    file = root / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(body)
+    base = Base(1, "i", digest_of(body), contained)
+    Checkout(str(root)).save(Record(name, "s", path or f"/{name}", base), body)
+
+
+def test_a_document_is_edited_while_its_file_differs_from_its_base(root: Path) -> None:
+    track(root, "a.md")
+    track(root, "b.md", contained=True)
+    looker = Looker(str(root))
+    assert looker.look() == set()
+    (root / "a.md").write_bytes(b"two\n")
+    (root / "b.md").write_bytes(b"two\n")
+    assert looker.look() == {"/a.md", "/b.md"}
+    (root / "a.md").write_bytes(b"one\n")
+    assert looker.look() == {"/b.md"}
+    track(root, "b.md", b"two\n")
+    assert looker.look() == set()
+
+
+def test_a_change_of_the_same_size_in_the_same_moment_is_seen(root: Path) -> None:
+    track(root, "a.md")
+    looker = Looker(str(root))
+    for _ in range(20):
+        (root / "a.md").write_bytes(b"two\n")
+        assert looker.look() == {"/a.md"}
+        (root / "a.md").write_bytes(b"one\n")
+        assert looker.look() == set()
+
+
+def test_a_file_in_conflict_is_edited_and_one_that_is_gone_is_not(root: Path) -> None:
+    track(root, "a.md")
+    looker = Looker(str(root))
+    record = Checkout(str(root)).load_file("a.md")
+    assert record
+    clash = Clash(digest_of(b"x"), record.base, digest_of(b"<<<"), 7, 1)
+    Checkout(str(root)).save(Record("a.md", "s", "/a.md", record.base, clash=clash), b"x", b"<<<")
+    (root / "a.md").write_bytes(b"<<<")
+    assert looker.look() == {"/a.md"}
+    (root / "a.md").unlink()
+    assert looker.look() == set()
+
+
+def test_what_is_tracked_no_more_is_edited_no_more(root: Path) -> None:
+    track(root, "a.md")
+    looker = Looker(str(root))
+    (root / "a.md").write_bytes(b"two\n")
+    assert looker.look() == {"/a.md"}
+    Checkout(str(root)).forget("a.md")
+    assert looker.look() == set()
+
+
+def test_a_damaged_record_hides_no_other(root: Path) -> None:
+    track(root, "a.md")
+    track(root, "b.md")
+    (root / "b.md").write_bytes(b"two\n")
+    folder = Path(Checkout(str(root)).folder_of("a.md"))
+    (folder / "record.json").write_text("{")
+    assert Looker(str(root)).look() == {"/b.md"}
+
+
+def test_a_directory_where_nothing_is_tracked_edits_nothing(root: Path) -> None:
+    assert Looker(str(root)).look() == set()
+    assert Looker(str(root / "missing")).look() == set()
+
+
+def test_only_the_files_that_were_named_are_looked_at(root: Path) -> None:
+    track(root, "a.md")
+    track(root, "sub/b.md")
+    looker = Looker(str(root))
+    looker.look()
+    (root / "a.md").write_bytes(b"two\n")
+    (root / "sub/b.md").write_bytes(b"two\n")
+    assert looker.look({str(root / "sub/b.md")}) == {"/sub/b.md"}
+    record = Path(Checkout(str(root)).folder_of("a.md")) / "record.json"
+    assert looker.look({str(record), str(root / "other.md")}) == {"/a.md", "/sub/b.md"}
+    track(root, "c.md")
+    (root / "c.md").write_bytes(b"two\n")
+    name = str(Path(Checkout(str(root)).folder_of("c.md")) / "record.json")
+    assert looker.look({name}) == {"/a.md", "/sub/b.md", "/c.md"}
+
+
+@pytest.mark.parametrize(
+    ("looked", "changes", "due"),
+    [
+        (100.0, [], 110.0),
+        (100.0, [105.0], 106.0),
+        (100.0, [105.0, 105.9], 106.9),
+        (100.0, [100.2], 102.0),
+        (100.0, [109.5], 110.0),
+    ],
+    ids=["nothing changed", "quiet", "not quiet yet", "too soon", "never later than the longest"],
+)
+def test_the_next_look_is_when_it_is_quiet_and_within_the_intervals(
+    looked: float, changes: list[float], due: float
+) -> None:
+    pace = Pace(quiet=1.0, least=2.0, most=10.0)
+    pace.note_look(looked)
+    for change in changes:
+        pace.note_change(change)
+    assert pace.due() == pytest.approx(due)
+
+
+def test_a_watch_names_the_files_that_change_and_ends(root: Path) -> None:
+    track(root, "a.md")
+    seen: set[str] = set()
+    news = threading.Event()
+
+    def changed(names: set[str]) -> None:
+        seen.update(names)
+        news.set()
+
+    watch = Watch(str(root), changed)
+    assert watch.start()
+    try:
+        until(news, lambda: (root / "a.md").write_bytes(b"two\n"))
+        assert str(root / "a.md") in seen
+        (root / ".git").mkdir()
+        (root / ".git" / "index").write_bytes(b"x")
+        until(news, lambda: track(root, "b.md"))
+        assert not any(".git" + os.sep in name for name in seen)
+        assert any(name.endswith("record.json") for name in seen)
+    finally:
+        watch.stop()
+
+
+def until(news: threading.Event, act: Callable[[], object]) -> None:
+    """Act until the watch, which takes a moment to begin, has told of it."""
+    news.clear()
+    for _ in range(100):
+        act()
+        if news.wait(0.2):
+            return
+    pytest.fail("the watch tells nothing")
