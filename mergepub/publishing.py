@@ -508,10 +508,10 @@ def _check_size(store: Store, body: bytes, what: str) -> None:
 
 def _refuse_unresolved(task: _Task) -> None:
     """Refuse a body with a conflict block that neither the base nor theirs had: somebody forgot to resolve it."""
-    from mergepub.merge.markers import conflict_blocks  # noqa: PLC0415 - most bodies hold no marker at all
-
     if b"<<<<<<<" not in task.body:
         return
+    from mergepub.merge.markers import conflict_blocks  # noqa: PLC0415 - most bodies hold no marker at all
+
     blocks = conflict_blocks(task.body)
     known = [_as_lines(other) for other in _known_bodies(task)] if blocks else []
     # Looking for each block as a run of lines is enough; the set only saves the search where there are thousands.
