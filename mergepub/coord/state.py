@@ -90,8 +90,10 @@ class State:
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, run: Run) -> Run:
-        """Keep a new run; with its id and the time it started."""
-        made = replace(run, id=f"run-{os.urandom(6).hex()}", state=ACTIVE, started=self.clock.stamp())
+        """Keep a new run; with its id, the time it started, and its own transcript in the folder that was given."""
+        name = f"run-{os.urandom(6).hex()}"
+        transcript = os.path.join(run.transcript, name) if run.transcript else ""
+        made = replace(run, id=name, transcript=transcript, state=ACTIVE, started=self.clock.stamp())
         self.write("start", lambda tx: tx.run(_ADD_RUN, self.home, *_row_of(made)))
         return made
 

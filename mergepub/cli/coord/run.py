@@ -1,46 +1,29 @@
-"""The command ``coord run``: ``start``, ``stop`` and ``list`` for what cannot be wrapped."""
+"""The group ``coord run``: around a command, or ``start``, ``stop`` and ``list`` for what cannot be wrapped."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
 
-from mergepub.cli.coord.envelope import CoordGroup, ask_daemon, data_option, write_result
-from mergepub.cli.options import Label, Shell, default_author, verb
+from mergepub.cli.coord.envelope import ask_daemon, data_option, write_result
+from mergepub.cli.coord.who import start_params, who_options
+from mergepub.cli.coord.wrap import RunGroup, wrap_command
+from mergepub.cli.options import verb
 from mergepub.cli.streams import printable, write_stdout
 
 
-def who_options(function: Shell) -> Shell:
-    """What a run is about, and whose it is."""
-    for option in (
-        click.option("--workspace", type=Label(), metavar="NAME", help="The runs that publish to one store."),
-        click.option(
-            "--member",
-            type=Label(),
-            metavar="NAME",
-            envvar=["MERGEPUB_COORD_RUN_MEMBER", "MERGEPUB_AUTHOR"],
-            default=default_author,
-            help="Who writes (USER@HOST).",
-        ),
-        click.option("--task", required=True, metavar="TEXT", help="What the run is about."),
-    ):
-        function = option(function)
-    return function
-
-
-def start_params(task: str, member: str, workspace: str | None) -> dict[str, Any]:
-    """The parameters of ``run.start`` for the checkout of the working directory."""
-    from mergepub.checkout.home import root_of
-
-    checkout = root_of(os.path.realpath(os.curdir))
-    return {"checkout": checkout, "task": task, "member": member} | ({"workspace": workspace} if workspace else {})
-
-
-@click.group("run", cls=CoordGroup, epilog="\b\nExamples:\n  $ mergepub coord run start --task 'Revise the guide'")
+@click.group(
+    "run",
+    cls=RunGroup,
+    epilog="\b\nExamples:\n  $ mergepub coord run --task 'Revise the guide' -- $SHELL\n"
+    "  $ mergepub coord run start --task 'Revise the guide'",
+)
 def run_group(**_: Any) -> None:
-    """Start, stop and list runs: writers at work in a checkout."""
+    """Run a command as a run, or start, stop and list runs: writers at work in a checkout.
+
+    The options before -- are --task TEXT (needed), --member NAME, --workspace NAME, --data-dir DIR.
+    """
 
 
 _JSON = click.option("--json", "json", is_flag=True, help="Print one JSON object.")
@@ -93,5 +76,5 @@ def list_command(everything: bool, data_dir: str | None, json: bool) -> int:
     return 0
 
 
-for _command in (start_command, stop_command, list_command):
+for _command in (start_command, stop_command, list_command, wrap_command):
     run_group.add_command(_command)

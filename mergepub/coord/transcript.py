@@ -1,0 +1,127 @@
+"""A run's transcript: what its terminal showed last, as a ring in one file that is whole after a crash at any moment.
+
+    magic · claimed · done · lost · 16 MiB of ring
+
+Numbers count bytes since the run began. A write first claims what it will overwrite, then writes, then says that it is
+done; so whoever reads, at whatever moment, knows which bytes are old, which are whole and which are neither.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+
+TRANSCRIPT_BYTES = 16 * 1024 * 1024
+"""Of the ring, and of the copy that is kept as evidence."""
+
+_MAGIC = b"mpubring"
+_HEAD = struct.Struct("<8sQQQ")
+_PIECE = 1024 * 1024
+
+
+class Ring:
+    """The writing side; a disk that fails loses bytes of the transcript and is counted, and nothing else happens."""
+
+    def __init__(self, name: str, size: int = TRANSCRIPT_BYTES) -> None:
+        """Make the file.
+
+        Raises:
+            OSError: something stands there already, or it cannot be made.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._fd = os.open(name, flags, 0o600)
+        self._size = size
+        self._total = self._lost = 0
+        self._note(0)
+
+    def write(self, data: bytes) -> None:
+        """Add what the terminal showed."""
+        skipped = max(0, len(data) - self._size)  # it would be overwritten by its own end
+        try:
+            self._note(self._total + len(data))
+            self._put(memoryview(data)[skipped:], self._total + skipped)
+            self._total += len(data)
+        except OSError:
+            self._lost += len(data)
+        self._note_quietly()
+
+    def close(self) -> None:
+        """Write no more."""
+        os.close(self._fd)
+
+    def _put(self, data: memoryview, at: int) -> None:
+        while data:
+            place = at % self._size
+            written = os.pwrite(self._fd, data[: self._size - place], _HEAD.size + place)
+            data, at = data[written:], at + written
+
+    def _note(self, claimed: int) -> None:
+        os.pwrite(self._fd, _HEAD.pack(_MAGIC, claimed, self._total, self._lost), 0)
+
+    def _note_quietly(self) -> None:
+        try:
+            self._note(self._total)
+        except OSError:
+            return  # what was claimed stays claimed: those bytes count as overwritten
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a copy of a transcript holds: its bytes, those of the whole run before it, those a failing disk lost."""
+
+    size: int
+    earlier: int
+    lost: int
+
+    @property
+    def cut(self) -> bool:
+        """Whether the run showed more than is kept."""
+        return bool(self.earlier or self.lost)
+
+
+def copy(name: str, to: int, size: int = TRANSCRIPT_BYTES) -> Kept:
+    """Copy the transcript in the file ``name`` to the descriptor ``to``, oldest byte first, while it may grow.
+
+    Raises:
+        OSError: it cannot be read, or the copy not be written.
+        ValueError: the file is no transcript.
+    """
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        body, end, lost = _read(fd, size)
+    finally:
+        os.close(fd)
+    view = memoryview(body)
+    while view:
+        view = view[os.write(to, view[:_PIECE]) :]
+    return Kept(len(body), end - len(body), lost)
+
+
+def _read(fd: int, size: int) -> tuple[bytes, int, int]:
+    """The whole bytes of the ring, the number of the first one after them, and how many were lost."""
+    claimed, end, lost = _head(fd)
+    start = max(0, claimed - size)
+    body = b"".join(_pieces(fd, start, end, size))
+    claimed, _, _ = _head(fd)  # what was claimed while we read may be overwritten in what we read
+    return body[max(0, claimed - size - start) :], end, lost
+
+
+def _head(fd: int) -> tuple[int, int, int]:
+    head = os.pread(fd, _HEAD.size, 0)
+    if len(head) < _HEAD.size or not head.startswith(_MAGIC):
+        raise ValueError("it is no transcript")
+    _, claimed, done, lost = _HEAD.unpack(head)
+    return claimed, done, lost
+
+
+def _pieces(fd: int, start: int, end: int, size: int) -> list[bytes]:
+    pieces: list[bytes] = []
+    while start < end:
+        place = start % size
+        piece = os.pread(fd, min(_PIECE, end - start, size - place), _HEAD.size + place)
+        if not piece:
+            raise ValueError("it is shorter than it says")
+        pieces.append(piece)
+        start += len(piece)
+    return pieces
