@@ -43,7 +43,7 @@ TRACKING = {"mergepub.tracking", "mergepub.checkout", "json"}
 EXPECTED: dict[str, set[str]] = {
     "--version": set(),
     "merge -p ours.md base.md theirs.md": {"mergepub.merge"},
-    "merge -pq ours.md base.md theirs.md": {"click", "mergepub.merge"},
+    "merge -p --label mine ours.md base.md theirs.md": {"click", "mergepub.merge"},
     "publish /docs/guide.md new.md --expected-version 2": LOCAL,
     "publish /docs/guide.md new.md --expected-version 1 --on-conflict merge": LOCAL | {"mergepub.merge"},
     "publish /docs/guide.md new.md --expected-version 2 --json": LOCAL | {"json"},
@@ -93,7 +93,7 @@ def test_over_http_requests_comes_with_the_first_request_and_no_database(tmp_pat
         )
     finally:
         service.remove()
-    assert imported("fetch", "bad path", "--store", "http://127.0.0.1:9") == {"click", "unicodedata"}
+    assert imported("fetch", "bad path", "--store", "http://127.0.0.1:9") == {"click"}
 
 
 def test_a_configuration_file_costs_its_parser_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
