@@ -164,6 +164,7 @@ class Daemon:
             await desk.listener.close()
         await self._observer.remove(desk.run)
         await asyncio.to_thread(self._root.release, run_id)
+        await self._attempted(self._reports.clean_transcripts)
         self._log(f"run {run_id} ended")
         return ended
 

@@ -229,6 +229,13 @@ def reports(state: State) -> list[dict[str, Any]]:
     return [{name: getattr(row, name) for name in names} for row in rows]
 
 
+def runs_to_report(state: State) -> set[str]:
+    """The runs that are active, or whose report is not finalised yet."""
+    query = """SELECT id FROM coord_runs WHERE home = ? AND state = 'active'
+        UNION SELECT run FROM coord_reports WHERE state = 'reserved'"""
+    return {row[0] for row in state.read(lambda tx: tx.rows(query, state.home))}
+
+
 def run_of(state: State, row: Row) -> Run:
     """The run that reported."""
     run = state.read(lambda tx: find_run(tx, state.home, row.run))

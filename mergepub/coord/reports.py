@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -116,6 +117,14 @@ class Reports:
         for ref in await self._office.db(reporting.expired, self._office.state):
             await self._office.db(self._capture.release, ref)
             await self._office.db(reporting.forget, self._office.state, ref)
+        await self.clean_transcripts()
+
+    async def clean_transcripts(self) -> None:
+        """Let go of the transcripts that no report will need any more."""
+        names = await self._office.db(os.listdir, self._office.root.transcripts)
+        needed = await self._office.db(reporting.runs_to_report, self._office.state)
+        for name in set(names) - needed:
+            await self._office.db(self._office.root.release_transcript, name)
 
     async def clean_orphans(self) -> None:
         """Let go of what a crash left of captures that no report names; only before anything is captured."""

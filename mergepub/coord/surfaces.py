@@ -122,6 +122,10 @@ class Root:
         """Remove a run's directory with all that is in it."""
         shutil.rmtree(self.folder_of(run_id), ignore_errors=True)
 
+    def release_transcript(self, run_id: str) -> None:
+        """Remove a run's transcript."""
+        (self.transcripts / run_id).unlink(missing_ok=True)
+
 
 def trailer(member: str) -> str:
     """The commit trailer that names ``member`` as a co-author."""
