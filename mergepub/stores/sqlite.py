@@ -229,8 +229,14 @@ class SqliteStore(SqlBranchStore):
 
     def _created(self, operation: Callable[[Transaction], T]) -> T | None:
         """Make the store with what ``operation`` writes in it; None when another process was first."""
-        from mergepub.stores.sqlite_files import draft_beside, linked  # noqa: PLC0415 - a store is made once
+        from mergepub.stores.sqlite_files import draft_beside, leftover, linked  # noqa: PLC0415 - a store is made once
 
+        log = leftover(self._file)
+        if log:
+            raise InvalidStoreError(
+                f"{self._file} is gone, but its log {log} is there and may hold what was published last",
+                hint="bring the file back beside its log, or move the log away to begin a new store",
+            )
         with draft_beside(self._file) as draft:
             done = self._drafted(draft, operation)
             return done if linked(draft, self._file) else None
@@ -283,6 +289,8 @@ class SqliteStore(SqlBranchStore):
             yield
         except sqlite3.Error as error:
             raise self._said(error) from error
+        except UnicodeDecodeError as error:  # damaged bytes in what SQLite itself wanted to say
+            raise self._damaged("it cannot be read") from error
         except OSError as error:
             raise UnavailableError(f"the store {self._file} cannot be opened: {error.strerror}") from error
 
@@ -291,10 +299,13 @@ class SqliteStore(SqlBranchStore):
         if code == sqlite3.SQLITE_NOTADB:
             return InvalidStoreError(f"{self._file} is not a store", hint="name another file")
         if code in _DAMAGED:
-            return InvalidStoreError(
-                f"the store {self._file} is damaged: {error}", hint="see mergepub verify; restore a copy of the file"
-            )
+            return self._damaged(str(error))
         return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}')}")
+
+    def _damaged(self, how: str) -> InvalidStoreError:
+        return InvalidStoreError(
+            f"the store {self._file} is damaged: {how}", hint="see mergepub verify; restore a copy of the file"
+        )
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -42,6 +42,25 @@ def linked(draft: str, file: str) -> bool:
     return True
 
 
+def leftover(file: str) -> str | None:
+    """A log with no ``file`` to it, as left by a deleted one; None where there is none.
+
+    SQLite would play it back into whatever gets that name next, or throw it away. The logs are looked at first: whoever
+    makes a store in the meantime has its file before its log.
+    """
+    for log in (f"{file}-wal", f"{file}-journal"):
+        if _size(log) > 0 and (_size(file) < 0 or (log.endswith("-wal") and _size(file) == 0)):
+            return log
+    return None
+
+
+def _size(file: str) -> int:
+    try:
+        return Path(file).stat().st_size
+    except FileNotFoundError:
+        return -1
+
+
 @contextmanager
 def _directories(directory: Path) -> Iterator[None]:
     """Make ``directory`` and its parents, private to the user; an exception takes those that were made away again."""

@@ -290,6 +290,37 @@ def test_a_damaged_body_is_never_handed_out(file: Path, store: SqliteStore) -> N
         assert isinstance(refused(call), InvalidStoreError)
 
 
+def test_a_new_store_never_takes_over_the_log_that_a_deleted_one_left(file: Path, store: SqliteStore) -> None:
+    log = file.with_name(file.name + "-wal")
+    store.publish(DOC, b"old", ABSENT)
+    store.publish(DOC, b"older still", at(1))
+    left = log.read_bytes()
+    for empty in (False, True):
+        file.unlink(missing_ok=True)
+        if empty:
+            file.touch()
+        log.write_bytes(left)
+        other = SqliteStore(file)
+        error = refused(lambda other=other: other.publish("/new.md", b"new", ABSENT))
+        assert isinstance(error, InvalidStoreError)
+        assert log.name in error.message
+        assert log.read_bytes() == left
+    log.unlink()
+    other.publish("/new.md", b"new", ABSENT)
+    assert other.fetch("/new.md").body == b"new"
+    other.close()
+
+
+def test_damage_that_even_the_message_about_it_cannot_say_is_damage(file: Path, store: SqliteStore) -> None:
+    store.publish(DOC, b"1", ABSENT)
+    store.close()
+    whole = file.read_bytes()
+    assert whole.count(b"CREATE TABLE heads") == 1
+    file.write_bytes(whole.replace(b"CREATE TABLE heads", b"CREATE TABLE \xff\xfe\xfd\xfc\xfb"))
+    for call in (lambda: store.fetch(DOC), lambda: store.publish(DOC, b"2", at(1)), lambda: list(store.verify())):
+        assert isinstance(refused(call), InvalidStoreError)
+
+
 def test_a_store_file_that_was_replaced_is_noticed(tmp_path: Path, file: Path, store: SqliteStore) -> None:
     store.publish(DOC, b"old", ABSENT)
     other = SqliteStore(tmp_path / "other.sqlite")
