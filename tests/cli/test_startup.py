@@ -43,7 +43,7 @@ TRACKING = {"mergepub.tracking", "mergepub.checkout", "json"}
 EXPECTED: dict[str, set[str]] = {
     "--version": set(),
     "merge -p ours.md base.md theirs.md": {"mergepub.merge"},
-    "merge -p --label mine ours.md base.md theirs.md": {"click", "mergepub.merge"},
+    "merge --stdout --label mine ours.md base.md theirs.md": {"click", "mergepub.merge"},
     "publish /docs/guide.md new.md --expected-version 2": LOCAL,
     "publish /docs/guide.md new.md --expected-version 1 --on-conflict merge": LOCAL | {"mergepub.merge"},
     "publish /docs/guide.md new.md --expected-version 2 --json": LOCAL | {"json"},
