@@ -365,6 +365,16 @@ def _refused_sentence(outcome: Refused) -> str:
                 f"A body holds a NUL byte, so your edits and version {current} cannot be merged by line; nothing was "
                 f"published. Fetch version {current}, decide, and publish the result at version {current}."
             )
+    return _other_refusal(outcome)
+
+
+def _other_refusal(outcome: Refused) -> str:
+    current = outcome.current_version
+    if outcome.reason == "no-base":
+        return (
+            f"The document exists, its head is version {current}, and nothing tells which version your file was made "
+            "from (a shallow clone has too little history to tell); nothing was done."
+        )
     return f"Refused ({outcome.reason}): the head is version {current}; nothing was done. Fetch it and look."
 
 

@@ -164,6 +164,11 @@ def test_the_histories_find_a_broken_rule(break_it):
     assert next(found, None) is not None
 
 
+@pytest.mark.parametrize("seed", sorted(set(MUTANTS.values())))
+def test_these_histories_find_nothing_where_nothing_is_broken(seed):
+    random_history(seed)
+
+
 def fails(seed, break_it):
     with pytest.MonkeyPatch.context() as patch:
         break_it(patch)

@@ -227,8 +227,7 @@ class World:
         for path in self.paths:
             there = self.check_head(path)
             for person in self.people:
-                with suppress(FileNotFoundError):
-                    there |= set(tokens(person.file(path).read_bytes()))
+                there |= set(tokens(self.here(person, path)))
                 there |= set(tokens(person.buffer.get(path, b"")))
                 for beside in person.root.glob(".mergepub-*"):  # a killed command's; the next one finds it
                     there |= set(tokens(beside.read_bytes()))
@@ -250,14 +249,18 @@ class World:
             lines[place : place + 1] = [self.new_token(path)] if kind == "replace" else []
         return text_of(lines)
 
-    def edit(self, person, path, kind, at):
+    def here(self, person, path):
+        """FILE's bytes; after a kill, where names cannot be exchanged, it may be gone until the next command."""
         file = person.file(path)
-        body = file.read_bytes()
+        return file.read_bytes() if file.exists() else b"<<<<<<<"
+
+    def edit(self, person, path, kind, at):
+        file, body = person.file(path), self.here(person, path)
         if path not in person.buffer and b"<<<<<<<" not in body:
             file.write_bytes(self.edited(path, body, kind, at))
 
     def open_editor(self, person, path):
-        body = person.file(path).read_bytes()
+        body = self.here(person, path)
         if b"<<<<<<<" not in body:
             person.buffer.setdefault(path, body)
 
@@ -265,8 +268,8 @@ class World:
         """Save the buffer with one more line, over whatever FILE holds by now."""
         if path in person.buffer:
             body = person.buffer.pop(path)
-            if body != person.file(path).read_bytes():
-                here = set(tokens(person.file(path).read_bytes()))
+            if body != self.here(person, path):
+                here = set(tokens(self.here(person, path)))
                 places = [n for n, line in enumerate(body.split(b"\n")) if line in here]
                 at = places[at % len(places)] if places else 0
             lines = body.split(b"\n")[:-1]
@@ -359,7 +362,7 @@ class World:
 
     def fetch(self, person, path, **faults):
         """``fetch -o``: refused where FILE holds anything of its own."""
-        before = tokens(person.file(path).read_bytes())
+        before = tokens(self.here(person, path))
         came = self.command(
             person,
             path,
@@ -367,7 +370,7 @@ class World:
             **faults,
         )
         if not isinstance(came, CheckoutError):
-            there = {*tokens(person.file(path).read_bytes()), *self.check_head(path)}
+            there = {*tokens(self.here(person, path)), *self.check_head(path)}
             assert not set(before) & self.alive[path] - there, "replaced what is nowhere else"
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────

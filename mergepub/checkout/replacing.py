@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
 from mergepub.checkout.home import REPLACED, Checkout, Local, key_of, writing
@@ -18,9 +17,6 @@ from mergepub.checkout.records import Record, from_json, to_json
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, InputError
 from mergepub.values import dataclass
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class FileChangedError(CheckoutError):
@@ -103,8 +99,8 @@ def pending(checkout: Checkout) -> list[Intent]:
     """Every change that was begun and neither finished nor undone."""
     folder = checkout.inside("intents")
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    texts = (disk.read(os.path.join(folder, name)) for name in sorted(names) if name.endswith(".json"))
-    return [_intent(json.loads(text)) for text in texts if text]
+    texts = ((name, disk.read(os.path.join(folder, name))) for name in sorted(names) if name.endswith(".json"))
+    return [_intent(text, os.path.join(folder, name)) for name, text in texts if text]
 
 
 def recover(checkout: Checkout) -> Iterator[str]:
@@ -133,9 +129,16 @@ def _write(checkout: Checkout, intent: Intent) -> None:
     disk.put(_place(checkout, intent), json.dumps(fields).encode())
 
 
-def _intent(fields: dict[str, Any]) -> Intent:
-    after = from_json(json.dumps(fields.pop("after")).encode(), "the intent")
-    return Intent(after=after, **fields)
+def _intent(text: bytes, name: str) -> Intent:
+    try:
+        fields = json.loads(text)
+        after = from_json(json.dumps(fields.pop("after")).encode(), name)
+        return Intent(after=after, **fields)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise CheckoutError(
+            f"{name} is damaged, so it is not known what was begun with its file",
+            hint=f"look at the file and at those named {disk.BESIDE}* beside it, and remove {name}",
+        ) from None
 
 
 def _place(checkout: Checkout, intent: Intent) -> str:

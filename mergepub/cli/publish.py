@@ -168,10 +168,19 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     expected = given["expected_version"]
     if expected is None:
         raise _no_version(path, file)
+    if given["update"]:
+        raise InputError(f"{file} is not tracked as {path}, so --update cannot write to it", hint="use -o FILE")
+    body = read_body(file, allow_empty=given["allow_empty"])
+    if form.output is not None and may_be_tracked(form.output):
+        from mergepub.cli.publish_tracked import publish_into
+
+        done = publish_into(context, path, body, form, given | {"favour": favour})
+        if done is not None:
+            return done
     outcome = publish(
         store_url(context),
         path,
-        read_body(file, allow_empty=given["allow_empty"]),
+        body,
         expected,
         on_conflict=given["on_conflict"],
         retries=given["retries"],

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mergepub import publishing, status_files
 from mergepub.checkout import Checkout, Local, Record, locate
 from mergepub.cli.answers import Form, answer
 from mergepub.cli.opening import opened, store_url
@@ -15,6 +16,7 @@ from mergepub.cli.streams import say
 from mergepub.cli.tracked import held
 from mergepub.errors import InputError
 from mergepub.outcomes import Mismatch, Outcome, Overlap, Refused
+from mergepub.tracking.outputs import check_output, take_other_output, take_output
 from mergepub.tracking.sending import How, check_version, publish_file
 from mergepub.tracking.work import Work, at_hand
 
@@ -28,10 +30,12 @@ def tracked_publish(context: click.Context, path: str, file: str, form: Form, gi
     Raises:
         MergepubError: as ``tracking.publish_file``.
     """
-    found = _tracked(file)
+    found = tracked(file)
     if found is None or found[2].path != path:
         return None
     checkout, local, record = found
+    if form.output is not None and not _is_output(form, local) and tracked(form.output):
+        raise InputError(f"-o names {form.output}, which is tracked itself", hint="name another file")
     with opened(store_url(context)) as store:
         if record.store != store.url:
             return None
@@ -52,8 +56,9 @@ def publish_from_base(work: Work, expected: int | None, how: How) -> Outcome:
     return publish_file(work, how)
 
 
-def _tracked(file: str) -> tuple[Checkout, Local, Record] | None:
-    if file in ("", "-") or "\0" in file:
+def tracked(file: str | None) -> tuple[Checkout, Local, Record] | None:
+    """The file, its checkout and what is remembered of it; None where that is nothing."""
+    if file in (None, "", "-") or "\0" in file:
         return None
     checkout, local = locate(file)
     record = checkout.load(local) if checkout.exists else None
@@ -82,20 +87,50 @@ def _is_output(form: Form, local: Local) -> bool:
     return form.output is not None and os.path.realpath(form.output) == local.target
 
 
+def publish_into(context: click.Context, path: str, body: bytes, form: Form, given: dict[str, Any]) -> int | None:
+    """Publish ``body``, the answer's body going to the tracked file that ``-o`` names; None where that is not tracked.
+
+    Raises:
+        CheckoutError: that file holds something of its own.
+        MergepubError: as ``publishing.publish``.
+    """
+    found = tracked(form.output)
+    if found is None:
+        return None
+    checkout, local, _ = found
+    how = _how(given, form, local)
+    with opened(store_url(context)) as store, held(checkout):
+        work = at_hand(store, checkout, local)
+        check_output(work, path)
+        outcome = publishing.publish(
+            store,
+            path,
+            body,
+            given["expected_version"],
+            on_conflict=how.on_conflict,
+            retries=how.retries,
+            author=how.author,
+            message=how.message,
+            merge_options=how.merge_options,
+            favour=how.favour,
+            allow_markers=how.allow_markers,
+            kind=given["kind"],
+        )
+        take_other_output(work, outcome, body, given["expected_version"])
+    form = replace(form, output=None, no_body=True)
+    return answer(outcome, path, form, shlex.quote(local.name), hints=_hints(work, outcome, form))
+
+
 def _write_output(work: Work, outcome: Outcome, form: Form) -> Form:
     """Write to FILE what ``-o FILE`` asks for; the form that is left to answer in."""
     if not _is_output(form, work.local):
         return form
-    from mergepub.tracking.outputs import take_output
-
     take_output(work, outcome)
     return replace(form, output=None, no_body=True)
 
 
 def _hints(work: Work, outcome: Outcome, form: Form) -> list[str] | None:
     """What to type next for a tracked file; None where it is what it is for any file."""
-    from mergepub import status_files
-
     name = shlex.quote(work.local.name)
     if isinstance(outcome, Refused):
         return status_files.conflict_hints(work.local.name, work.record.path, outcome, outcome.current_version)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 @switch("theirs", "Settle conflicts with the head's lines.")
 @switch("union", "Settle conflicts with both, the head's lines first.")
 @click.option("--mark-resolved", is_flag=True, help="FILE was mended by hand: publish it as it is.")
+@click.option("--stale", is_flag=True, help="FILE comes from an editor that was opened before the last pull.")
+@click.option("--allow-revert", is_flag=True, help="FILE is meant to undo what was pulled last.")
 @click.option("--allow-markers", is_flag=True, help="Permit a body that holds a conflict block of its own.")
 @merge_options
 @label_options("resolve")
@@ -66,6 +68,8 @@ def resolve_command(context: click.Context, /, file: str, **given: Any) -> int:
         message=given["message"],
         merge_options=options_of(given),
         allow_markers=given["allow_markers"],
+        stale=given["stale"],
+        allow_revert=given["allow_revert"],
     )
     way = _way(context, given)
     outcome = Resolving(store, checkout, local, how, way, given["tool"]).run()
@@ -133,10 +137,18 @@ class Resolving:
 
     def _begin(self) -> Conflict | Pulled | Refused:
         with held(self.checkout):
-            return begin(at_hand(self.store, self.checkout, self.local), self.how.merge_options)
+            work = at_hand(self.store, self.checkout, self.local)
+            how = self.how
+            return begin(
+                work, how.merge_options, mended=self._is_mended, stale=how.stale, allow_revert=how.allow_revert
+            )
+
+    @property
+    def _is_mended(self) -> bool:
+        return self.way is not None and self.way.startswith("mark-resolved")
 
     def _mended(self, conflict: Conflict) -> bytes:
-        if self.way is not None and self.way.startswith("mark-resolved"):
+        if self._is_mended:
             return conflict.here
         if self.way is not None:
             return favoured(conflict, cast("Favour", self.way), self.how.merge_options)
@@ -168,7 +180,8 @@ class Resolving:
     def _end(self, work: Work, conflict: Conflict, text: bytes) -> None:
         if leftover(conflict, text) and text != conflict.here:
             keep_progress(work, conflict, text)
-        check_mended(work, conflict, text, ours_meant=self.way in ("ours", "mark-resolved-ours"))
+        ours_meant = self.way in ("ours", "mark-resolved-ours")
+        check_mended(work, conflict, text, ours_meant=ours_meant, allow_revert=self.how.allow_revert)
         conclude(work, conflict, text)
 
     def _kept(self, text: bytes) -> str:

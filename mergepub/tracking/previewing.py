@@ -90,8 +90,10 @@ def _seen_there(work: Work, found: Standing, ours: bytes | None) -> Standing:
     base = work.record.base
     current = newest(work.store, work.record.path)
     found = replace(found, current=current)
-    if found.state in ("conflict", "missing") or ours is None or current is None:
+    if found.state in ("conflict", "missing") or ours is None:
         return found
+    if current is None:
+        return replace(found, state="gone", reason="not found") if base.version else found
     if is_exactly(base, current):
         return found
     head = head_of(work.store, work.record)

@@ -42,11 +42,16 @@ class Conflict:
 
 
 def begin(
-    work: Work, options: MergeOptions = DEFAULT_MERGE, *, stale: bool = False, allow_revert: bool = False
+    work: Work,
+    options: MergeOptions = DEFAULT_MERGE,
+    *,
+    mended: bool = False,
+    stale: bool = False,
+    allow_revert: bool = False,
 ) -> Conflict | Pulled | Refused:
     """The conflict of FILE. One that is not in conflict yet gets the head merged in first, like a pull.
 
-    A FILE that holds no conflict block any more, but was never said to be resolved, is merged with theirs anew.
+    A FILE that holds no conflict block any more, but is not said to be ``mended``, is merged with theirs anew.
 
     Raises:
         CheckoutError, NotFoundError, UnavailableError: as ``pull_file``.
@@ -59,7 +64,7 @@ def begin(
     here, base = work.read(), work.base_body
     ours, theirs = work.body(clash.ours), work.body(clash.theirs.digest)
     marked = here
-    if block_line(here, clash.marker_size) is None:
+    if not mended and block_line(here, clash.marker_size) is None:
         base = work.body(unless_stale(work, here, stale=stale, allow_revert=allow_revert).digest)
         ours, marked = here, _merged(base, here, theirs, options).body
     return Conflict(here, marked, base, ours, theirs, clash)
