@@ -46,14 +46,38 @@ def head_of(store: Store, path: str) -> Listed | None:
         return None  # there is no store yet
 
 
-def check_append(store: Store, path: str, body: bytes) -> None:
-    """Refuse to append what would break a log of events.
+def appended_before(store: Store, path: str, body: bytes) -> tuple[int, int] | None:
+    """Check what is to be appended to a log of events; the version it is in and the head's, where it is there already.
+
+    Events have ids of their own: the same lines stand in a log once, so finding them is finding the append that was
+    not answered. Anything but a log is left to the store.
 
     Raises:
         InputError: naming the line and the rule.
     """
-    if not body.startswith(b"{"):
-        return
-    head = head_of(store, path)
-    if head is not None and head.kind == EVENTS:
-        parse_events(insist(lambda: store.fetch(path)).body + body)
+    row = head_of(store, path) if body.startswith(b"{") else None
+    if row is None or row.kind != EVENTS:
+        return None
+    head = insist(lambda: store.fetch(path))
+    if not _holds(head.body, body):
+        parse_events(head.body + body)
+        return None
+    parse_events(body)
+    return _first_with(store, path, row.version, body), row.version
+
+
+def _holds(log: bytes, lines: bytes) -> bool:
+    return b"\n" + lines in b"\n" + log
+
+
+def _first_with(store: Store, path: str, version: int, lines: bytes) -> int:
+    """The first version of the run up to ``version`` that holds ``lines``."""
+    while version > 1:
+        try:
+            body = insist(lambda n=version - 1: store.fetch(path, n)).body  # type: ignore[misc]  # a default binds the loop's value; mypy cannot infer it
+        except NotFoundError:
+            break  # a tombstone: an earlier life
+        if not _holds(body, lines):
+            break
+        version -= 1
+    return version
