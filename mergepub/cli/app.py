@@ -104,7 +104,7 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _fail(_as_input_error(error), call, arguments)
     except Exception as error:  # nobody ever sees a traceback
-        return _fail(error, call, arguments)
+        return _fail(_as_lost_directory(error) or error, call, arguments)
 
 
 def _invoke(arguments: list[str], call: Call) -> int:
@@ -118,6 +118,16 @@ def _as_input_error(error: click.ClickException) -> InputError:
     context = getattr(error, "ctx", None)
     place = context.command_path if context else "mergepub"
     return InputError(" ".join(error.format_message().split()), hint=f"{place} --help shows how it is called")
+
+
+def _as_lost_directory(error: Exception) -> InputError | None:
+    """What a missing file comes to where the working directory itself was deleted: no relative name means anything."""
+    try:
+        os.getcwd()  # noqa: PTH109 - only the error is of interest
+    except FileNotFoundError:
+        if isinstance(error, FileNotFoundError):
+            return InputError("the working directory was deleted", hint="change to one that exists, and try again")
+    return None
 
 
 def _fail(error: BaseException, call: Call, arguments: list[str]) -> int:

@@ -12,11 +12,11 @@ def read_body(file: str, *, allow_empty: bool) -> bytes:
 
     Args:
         file: a file name, or ``-``.
-        allow_empty: take an empty body from standard input. A pipe whose producer failed is empty; an empty file is a
-            body like any other.
+        allow_empty: take an empty body from standard input or a named pipe. One whose producer failed is empty; an
+            empty file is a body like any other.
 
     Raises:
-        InputError: the file cannot be read, or standard input is empty.
+        InputError: the file cannot be read, or standard input (or another pipe) is empty.
         RejectedError: the body is over the limit; no more than that was read.
     """
     body = read_stdin(MAX_BODY) if file == "-" else read_file(file, MAX_BODY)
@@ -26,12 +26,18 @@ def read_body(file: str, *, allow_empty: bool) -> bytes:
             limit=MAX_BODY,
             hint="split the document",
         )
-    if file == "-" and not body and not allow_empty:
+    if not body and not allow_empty and _is_pipe(file):
         raise InputError(
-            "standard input is empty; a command that should have written it may have failed",
+            f"{_name(file)} is empty; a command that should have written it may have failed",
             hint="pass --allow-empty if an empty body is meant",
         )
     return body
+
+
+def _is_pipe(file: str) -> bool:
+    from pathlib import Path
+
+    return file == "-" or Path(file).is_fifo()
 
 
 def _name(file: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from click.core import ParameterSource
 
+from mergepub.errors import InputError
 from mergepub.stores import default_url, open_store
 
 if TYPE_CHECKING:
@@ -19,11 +20,18 @@ _BY_RANK = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterS
 
 
 def store_url(context: click.Context) -> str:
-    """The URL given after the verb or before it, by flag, else by variable, else by configuration; else the default."""
+    """The URL given after the verb or before it, by flag, else by variable, else by configuration; else the default.
+
+    Raises:
+        InputError: the flag is there, with nothing in it.
+    """
     for source in _BY_RANK:
         for place in (context, context.find_root()):
-            if place.get_parameter_source("store") is source and place.params.get("store"):
-                return str(place.params["store"])
+            given = place.params.get("store") if place.get_parameter_source("store") is source else None
+            if given == "" and source is ParameterSource.COMMANDLINE:  # an unset variable of a script, most likely
+                raise InputError("--store is empty", hint="name the store, sqlite:///FILE, or leave --store out")
+            if given:
+                return str(given)
     return default_url()
 
 

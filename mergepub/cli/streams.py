@@ -124,7 +124,8 @@ def check_output(name: str) -> None:
     Raises:
         OutputError: naming the file and what stands in the way.
     """
-    trouble = "that is no file name" if "\0" in name or name in ("", "-") else _trouble_with(os.path.realpath(name))
+    nameless = "\0" in name or name in ("", "-") or name.endswith("/")
+    trouble = "that is no file name" if nameless else _trouble_with(os.path.realpath(name))
     if trouble:
         raise OutputError(f"cannot write {name}: {trouble}", hint="name a file in a directory that can be written to")
 

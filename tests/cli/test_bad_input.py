@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,10 +115,12 @@ OPTIONS = {
     "a directory as output": (["-o", "."], "it is a directory"),
     "no name for the output": (["-o", ""], "no file name"),
     "the standard output as output": (["-o", "-"], "no file name"),
+    "a name that ends as a directory's": (["-o", "body/"], "no file name"),
     "below a file": (["-o", "body/x"], "there is no directory"),
     "one argument too many": (["x"], "unexpected extra argument"),
     "an unknown store": (["--store", "gopher://x"], "gopher"),
-    "an empty store": (["--store", "x\0y"], "bad store"),
+    "a store that is no name": (["--store", "x\0y"], "bad store"),
+    "an empty store": (["--store", ""], "--store is empty"),
 }
 
 
@@ -153,6 +158,30 @@ def test_an_empty_standard_input_is_refused_but_an_empty_file_is_a_body(mergepub
     assert mergepub("publish", "/a", "--expected-version", "0", "--allow-empty").status == 0
     Path("empty").touch()
     assert mergepub("publish", "/b", "empty", "--expected-version", "0").status == 0
+
+
+def test_an_empty_pipe_is_refused_under_whatever_name(process: Runner):
+    os.mkfifo("pipe")
+    with writer_of_nothing("pipe"):
+        check_refused(process("publish", "/a", "pipe", "--expected-version", "0"), "pipe is empty")
+    assert present() == ["pipe"]
+    with writer_of_nothing("pipe"):
+        assert process("publish", "/a", "pipe", "--expected-version", "0", "--allow-empty").status == 0
+    assert process("publish", "/b", "/dev/null", "--expected-version", "0").status == 0
+
+
+def writer_of_nothing(pipe: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", f"open({pipe!r}, 'wb').close()"])
+
+
+def test_a_working_directory_that_was_deleted_is_said_so(scratch: Path, mergepub: Runner, monkeypatch):
+    (scratch / "body").write_bytes(b"x\n")
+    (scratch / "gone").mkdir()
+    monkeypatch.chdir(scratch / "gone")
+    (scratch / "gone").rmdir()
+    for call in (["list"], ["publish", "/a", "../body", "--expected-version", "0"], [*NEW, "-o", "x"], ["status"]):
+        check_refused(mergepub(*call), "the working directory was deleted")
+    monkeypatch.chdir(scratch)
 
 
 def test_an_empty_append_is_refused(mergepub: Runner):
