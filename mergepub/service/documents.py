@@ -21,7 +21,7 @@ from mergepub.errors import (
 from mergepub.paths import check_path, split_version
 from mergepub.service import conditions, labels
 from mergepub.service.conditions import Expected, etag
-from mergepub.service.problems import ProblemError, bad_request, mismatch, no_document, refuse
+from mergepub.service.problems import ProblemError, bad_request, mismatch, refuse
 
 if TYPE_CHECKING:
     from mergepub.service.exchange import Exchange
@@ -41,7 +41,7 @@ async def get_document(exchange: Exchange) -> Response:
     """The head, or an immutable version; 304 where the caller has it already."""
     path, number = split_version(exchange.path)
     exchange.caller.demand_read(path, exchange.path)
-    document = await _fetched(exchange, path, number)
+    document: Document = await exchange.service.call(exchange.service.store.fetch, path, number)
     headers = _headers_of(document, exchange, immutable=number is not None)
     if_match = exchange.joined("If-Match")
     if if_match is not None and not conditions.matches("If-Match", if_match, headers["ETag"], weak=False):
@@ -50,16 +50,6 @@ async def get_document(exchange: Exchange) -> Response:
     if conditions.matches("If-None-Match", exchange.joined("If-None-Match"), headers["ETag"], weak=True):
         return Response(status_code=304, headers={k: v for k, v in headers.items() if k not in _DOCUMENT_HEADERS})
     return Response(document.body, headers=headers | _DOCUMENT_HEADERS)
-
-
-async def _fetched(exchange: Exchange, path: str, number: int | None) -> Document:
-    try:
-        document: Document = await exchange.service.call(exchange.service.store.fetch, path, number)
-    except NotFoundError as error:
-        if error.tombstone is None:
-            raise ProblemError(no_document(exchange.path)) from None
-        raise
-    return document
 
 
 def _headers_of(document: Document, exchange: Exchange, *, immutable: bool) -> dict[str, str]:

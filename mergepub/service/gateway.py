@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from mergepub.errors import MergepubError
+from mergepub.errors import MergepubError, NotFoundError
 from mergepub.service import logs, operations
 from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
 from mergepub.service.listings import LIST, VERSIONS
-from mergepub.service.problems import Problem, ProblemError, bad_request, problem_of, refuse, unknown_outcome
+from mergepub.service.problems import Problem, ProblemError, bad_request, missing, problem_of, refuse, unknown_outcome
 from mergepub.service.targets import decode_path, host_name, is_loopback, split_origin
 
 if TYPE_CHECKING:
@@ -170,6 +170,8 @@ async def answered(endpoint: Endpoint, exchange: Exchange) -> Response:
         return await endpoint(exchange)
     except ProblemError as error:
         problem = error.problem
+    except NotFoundError as error:
+        problem = missing(exchange.path, error)
     except MergepubError as error:
         problem = problem_of(error)
         if problem.status >= 500:

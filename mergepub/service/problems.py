@@ -85,6 +85,19 @@ def no_document(path: str) -> Problem:
     return Problem(404, "not-found", f"there is no {path} in this store")
 
 
+def missing(path: str, error: NotFoundError) -> Problem:
+    """There is nothing at ``path``, or a tombstone. The store's own words may name its file or server: left out."""
+    if error.tombstone is None:
+        return no_document(path)
+    return Problem(
+        410,
+        "deleted",
+        f"{path} was deleted (version {error.tombstone})",
+        fields={"current-version": error.tombstone},
+        headers={"Mergepub-Version": str(error.tombstone)},
+    )
+
+
 def too_large(limit: int) -> Problem:
     """The body is over ``limit`` bytes."""
     detail = f"the body is too large: this service takes {limit} bytes at most"
@@ -132,18 +145,6 @@ def _invalid_store(_: InvalidStoreError) -> Problem:
     return Problem(503, "store-unavailable", "the store cannot be used; the log says why", headers=_retry(None))
 
 
-def _missing(error: NotFoundError) -> Problem:
-    if error.tombstone is None:
-        return Problem(404, "not-found", error.message)
-    return Problem(
-        410,
-        "deleted",
-        error.message,
-        fields={"current-version": error.tombstone},
-        headers={"Mergepub-Version": str(error.tombstone)},
-    )
-
-
 def _unavailable(error: UnavailableError) -> Problem:
     if isinstance(error, UnknownOutcomeError):
         return unknown_outcome()
@@ -165,7 +166,6 @@ def _retry(after: float | None) -> dict[str, str]:
 
 _TRANSLATIONS: tuple[tuple[type[MergepubError], Callable[[Any], Problem]], ...] = (
     (VersionConflictError, _conflict),
-    (NotFoundError, _missing),
     (UnavailableError, _unavailable),
     (KeyReusedError, _reused),
     (InputError, _input),

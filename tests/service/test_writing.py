@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 from tests.service.wire import Client, fresh_path
+from tests.stores.http_service import HttpService
 
 DIGEST = "0" * 64
 
@@ -224,6 +226,25 @@ def test_an_append_goes_to_the_end_of_whatever_the_head_is_once_per_key(client: 
     assert (again.status, again.json) == (200, {"version": 2, "replayed": True, "current-version": 3})
     assert client.post(path, b"3\n", Idempotency_Key="k2").json["replayed"] is True
     assert client.get(path).body == b"1\n2\n3\n"
+
+
+def test_no_answer_tells_where_the_store_is(tmp_path: Path) -> None:
+    service = HttpService(str(tmp_path / "store.sqlite")).start()
+    try:
+        unmade = Client(service.url)
+        answers = [
+            unmade.get("/a"),
+            unmade.get("/a/v1"),
+            unmade.get("/-/versions/a"),
+            unmade.post("/a", b"x", Idempotency_Key="k"),
+            unmade.put("/a", b"x", Mergepub_Expected_Version="1"),
+            unmade.delete("/a", Mergepub_Expected_Version="1"),
+        ]
+        assert [answer.status for answer in answers] == [404, 404, 404, 404, 412, 412]
+        assert unmade.get("/-/list/").json == {"documents": []}
+        assert not any(str(tmp_path) in answer.body.decode() for answer in answers)
+    finally:
+        service.remove()
 
 
 def test_an_append_to_an_empty_head_puts_nothing_before(client: Client) -> None:
