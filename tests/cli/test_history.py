@@ -104,3 +104,73 @@ def test_what_cannot_be_reverted(guide: bytes, mergepub: Runner, version: str, s
     result = mergepub("revert", DOC, version)
     assert (result.status, result.out) == (status, b"")
     assert "hint: " in result.err
+
+
+class TestOfATrackedFile:
+    """``diff FILE``, with --theirs and --merged."""
+
+    @pytest.fixture(autouse=True)
+    def tracked(self, guide: bytes, mergepub: Runner) -> None:
+        """guide.md was made from version 2; line five was changed here, line three there (version 3)."""
+        assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+        Path("guide.md").write_bytes(guide.replace(b"five", b"FIVE"))
+        theirs = guide.replace(b"three", b"THREE")
+        assert mergepub("publish", DOC, "--expected-version", "2", stdin=theirs).status == 0
+
+    def test_base_against_here(self, mergepub: Runner) -> None:
+        assert mergepub("diff", "guide.md").out == (
+            b"--- a/guide.md\tbase v2\n+++ b/guide.md\there\n@@ -2,4 +2,4 @@\n two\n three\n four\n-five\n+FIVE\n"
+        )
+
+    def test_base_against_theirs(self, mergepub: Runner) -> None:
+        out = mergepub("diff", "guide.md", "--theirs").out
+        assert out.startswith(b"--- a/guide.md\tbase v2\n+++ b/guide.md\tv3\n")
+        assert out.endswith(b" two\n-three\n+THREE\n four\n five\n")
+
+    def test_here_against_the_merge_which_patch_makes_of_the_file(self, guide: bytes, mergepub: Runner) -> None:
+        result = mergepub("diff", "guide.md", "--merged")
+        assert (result.status, result.err) == (0, "")
+        subprocess.run(["patch", "-s", "-p1"], input=result.out, check=True)
+        assert Path("guide.md").read_bytes() == guide.replace(b"five", b"FIVE").replace(b"three", b"THREE")
+        assert mergepub("status", "guide.md", "--json").status == 0
+
+    def test_an_overlap_is_shown_with_its_markers_and_said(self, guide: bytes, mergepub: Runner) -> None:
+        Path("guide.md").write_bytes(guide.replace(b"three", b"drei"))
+        result = mergepub("diff", "guide.md", "--merged")
+        assert b"+<<<<<<< ours\n drei\n+=======\n+THREE\n+>>>>>>> theirs\n" in result.out
+        assert (result.status, result.err) == (0, "your edits overlap with theirs in 1 marked place\n")
+
+    def test_json_names_both_sides(self, mergepub: Runner) -> None:
+        facts = json.loads(mergepub("diff", "guide.md", "--theirs", "--json").out)["result"]
+        assert {key: facts[key] for key in ("file", "path", "from", "to", "unchanged")} == {
+            "file": "guide.md",
+            "path": DOC,
+            "from": "base v2",
+            "to": "v3",
+            "unchanged": False,
+        }
+
+    def test_a_deleted_document_is_a_conflict_with_the_next_command(self, mergepub: Runner) -> None:
+        assert mergepub("delete", DOC, "--expected-version", "3").status == 0
+        result = mergepub("diff", "guide.md", "--theirs")
+        assert (result.status, b"reason: deleted" in result.out) == (3, True)
+        assert mergepub("diff", "guide.md").status == 0
+
+    def test_nothing_is_written(self, mergepub: Runner) -> None:
+        before = {name: name.read_bytes() for name in Path().rglob("*") if name.is_file()}
+        for flags in ((), ("--theirs",), ("--merged",)):
+            assert mergepub("diff", "guide.md", *flags).status == 0
+        after = {name: name.read_bytes() for name in Path().rglob("*") if name.is_file()}
+        assert {name for name in after if "sqlite" not in name.name} == {
+            name for name in before if "sqlite" not in name.name
+        }
+        assert all(after[name] == before[name] for name in before if "sqlite" not in name.name)
+
+    @pytest.mark.parametrize(
+        "arguments", [("untracked.md",), ("none.md",), ("guide.md", "v1"), (DOC, "--theirs"), (DOC, "v1", "--merged")]
+    )
+    def test_what_cannot_be_compared(self, mergepub: Runner, arguments: tuple[str, ...]) -> None:
+        Path("untracked.md").write_bytes(b"x\n")
+        result = mergepub("diff", *arguments)
+        assert (result.status, result.out) == (2, b"")
+        assert "hint: " in result.err
