@@ -53,12 +53,11 @@ class Service:
 
 @dataclass(slots=True)
 class Exchange:
-    """One request. ``path`` is decoded and not yet checked; ``raw_path`` is for the log."""
+    """One request. ``path`` is decoded and not yet checked."""
 
     service: Service
     method: str
     path: str
-    raw_path: str
     query: bytes
     headers: Mapping[bytes, list[bytes]]
     receive: Receive

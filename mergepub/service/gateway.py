@@ -110,7 +110,6 @@ class Gateway:
             self._service,
             scope["method"],
             decode_path(raw_path),
-            raw_path.decode("ascii", "backslashreplace"),
             scope["query_string"],
             headers,
             receive,
