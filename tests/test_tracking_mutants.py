@@ -102,7 +102,7 @@ def the_base_moves_before_the_file(patch):
 def interrupted_changes_are_left_alone(patch):
     from mergepub.tracking import work
 
-    patch.setattr(work, "recover", lambda checkout: iter(()))
+    patch.setattr(work, "recover", lambda checkout, undoes: iter(()))
 
 
 def interrupted_changes_are_always_finished(patch):

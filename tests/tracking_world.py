@@ -231,7 +231,12 @@ class World:
                 there |= set(tokens(person.buffer.get(path, b"")))
                 for beside in person.root.glob(".mergepub-*"):  # a killed command's; the next one finds it
                     there |= set(tokens(beside.read_bytes()))
-            assert not self.alive[path] - there, "lost"
+            assert not self.alive[path] - there - self.kept(), "lost"
+
+    def kept(self):
+        """What was taken out of a file and is kept for good: text that was saved in the very moment of a kill."""
+        files = [file for person in self.people for file in person.root.glob(".mergepub/kept/*")]
+        return {token for file in files for token in tokens(file.read_bytes())}
 
     # ── what people do ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -387,7 +392,10 @@ class World:
                     self.sync(person, path)
         for path in self.paths:
             body = self.store.store.fetch(path).body
-            assert sorted(tokens(body)) == sorted(self.alive[path])
+            there = tokens(body)
+            assert len(there) == len(set(there)), "doubled"
+            assert not set(there) - self.alive[path], "a line came back that was dropped"
+            assert not self.alive[path] - set(there) - self.kept(), "lost"
             assert body == text_of(tokens(body)), "nothing but tokens"
             for person in self.people:
                 assert person.file(path).read_bytes() == body

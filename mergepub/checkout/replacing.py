@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 
 from mergepub.checkout import disk
@@ -17,6 +17,8 @@ from mergepub.checkout.records import Record, from_json, to_json
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, InputError
 from mergepub.values import dataclass
+
+Undoes = Callable[[bytes, bytes, bytes], bool]
 
 
 class FileChangedError(CheckoutError):
@@ -103,12 +105,15 @@ def pending(checkout: Checkout) -> list[Intent]:
     return [_intent(text, os.path.join(folder, name)) for name, text in texts if text]
 
 
-def recover(checkout: Checkout) -> Iterator[str]:
-    """Finish or undo every change that was begun; a sentence about each. The lock is held."""
+def recover(checkout: Checkout, undoes: Undoes) -> Iterator[str]:
+    """Finish or undo every change that was begun; a sentence about each. The lock is held.
+
+    ``undoes``, told a text before and after a change and what FILE holds now, says whether that lacks the change.
+    """
     checkout.sweep()
     for intent in pending(checkout):
         with writing(intent.file):
-            yield _settle_move(checkout, intent) if intent.moved_from else _settle(checkout, intent)
+            yield _settle_move(checkout, intent) if intent.moved_from else _settle(checkout, intent, undoes)
 
 
 def late_saves(checkout: Checkout, record: Record) -> Iterator[str]:
@@ -221,7 +226,7 @@ def _abandon(checkout: Checkout, local: Local, intent: Intent) -> None:
 # ── after a crash ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _settle(checkout: Checkout, intent: Intent) -> str:
+def _settle(checkout: Checkout, intent: Intent, undoes: Undoes) -> str:
     """Finish or undo one replacement, by what FILE and the file beside it hold."""
     local = checkout.local(intent.after)
     target = os.path.join(checkout.root, intent.file)
@@ -235,8 +240,26 @@ def _settle(checkout: Checkout, intent: Intent) -> str:
     if here == intent.new and other is not None:
         disk.swap(beside, target, beside + "-aside")  # an editor had saved just before the exchange: that comes back
         disk.sync_folder(os.path.dirname(target))
+    elif _is_edit_of_new(checkout, intent, target, (here, other), undoes):
+        checkout.save(intent.after)
+        _abandon(checkout, local, intent)
+        return f"finished the interrupted change of {local.name}; what was saved in between is kept in .mergepub/kept"
     _abandon(checkout, local, intent)
     return f"undid the interrupted change of {local.name}"
+
+
+def _is_edit_of_new(
+    checkout: Checkout, intent: Intent, target: str, digests: tuple[str | None, str | None], undoes: Undoes
+) -> bool:
+    """Whether FILE was edited after the exchange, though something was saved just before it.
+
+    Then it holds an edit of the new text; or else whoever saved before has saved again.
+    """
+    here, other = digests
+    if here in (None, intent.old) or other in (None, intent.new):
+        return False
+    old, new = checkout.body(intent.after, intent.old), checkout.body(intent.after, intent.new)
+    return not undoes(old, new, disk.read(target) or b"")
 
 
 def _was_exchanged(intent: Intent, here: str | None, other: str | None) -> bool:

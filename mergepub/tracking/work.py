@@ -67,7 +67,13 @@ class Work:
 def locked(checkout: Checkout) -> Iterator[list[str]]:
     """Hold the checkout's lock; what was begun and interrupted is finished or undone first, and told."""
     with checkout.locked():
-        yield list(recover(checkout))
+        yield list(recover(checkout, _undoes))
+
+
+def _undoes(before: bytes, after: bytes, now: bytes) -> bool:
+    from mergepub.tracking.stale import undoes_all  # noqa: PLC0415 - only after a crash
+
+    return undoes_all(before, after, now)
 
 
 def at_hand(store: Store, checkout: Checkout, local: Local) -> Work:
