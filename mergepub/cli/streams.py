@@ -138,6 +138,8 @@ def _trouble_with(target: str) -> str | None:
         return f"there is no directory {folder}"
     if _is_special(target):
         return None if os.access(target, os.W_OK) else "it cannot be written to"
+    if _is_store(target):
+        return "it is a store of documents"
     probe = _name_beside(target)
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # only doing it tells
@@ -146,6 +148,16 @@ def _trouble_with(target: str) -> str | None:
     finally:
         _remove(probe)
     return None
+
+
+def _is_store(target: str) -> bool:
+    """Whether a SQLite store is there: no body may take the place of all documents."""
+    try:
+        with open(target, "rb", buffering=0) as file:  # noqa: PTH123 - as above
+            head = file.read(72)
+    except OSError:
+        return False
+    return head.startswith(b"SQLite format 3\0") and head.endswith(b"MPub")
 
 
 def replace_file(name: str, *pieces: Piece) -> None:

@@ -127,6 +127,15 @@ def test_the_body_goes_to_the_file_and_the_block_alone_is_printed(guide: bytes, 
     assert result.err.endswith(f"next: mergepub publish {GUIDE} marked.md --expected-version 2\n")
 
 
+@pytest.mark.parametrize("call", [["fetch", GUIDE, "--force"], [*OVERLAP, "other"]], ids=["fetch", "publish"])
+def test_a_body_never_takes_the_place_of_the_store(call, guide: bytes, process: Runner):
+    Path("other").write_bytes(THEIRS)
+    result = process(*call, "-o", "store.sqlite")
+    assert (result.status, result.out) == (2, b"")
+    assert "store.sqlite: it is a store of documents" in result.err
+    assert process("fetch", GUIDE, "--body-only").out == guide
+
+
 def test_json_leaves_out_the_body_that_went_to_a_file(guide: bytes, process: Runner):
     result = process("fetch", GUIDE, "-o", "copy.md", "--json")
     assert "body" not in json.loads(result.out)["result"]
