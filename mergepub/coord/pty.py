@@ -113,7 +113,8 @@ class _Relay:
         moved = False
         for key, _ in self._selector.select(patience):
             moved |= key.fd != self._told
-            key.data()
+            if key.fd in self._selector.get_map():  # not let go of by the one before
+                key.data()
         return moved
 
     def _tell(self, what: bytes, value: int) -> None:
