@@ -19,8 +19,8 @@ from mergepub.errors import InputError, OutputError
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "log", "diff", "delete", "revert"),
     "Tracked files": ("pull", "push", "status", "resolve", "mv"),
-    "Coordination": ("coord",),
     "Branches": ("branches", "branch", "decide", "decisions"),
+    "Coordination": ("coord",),
     "Service, store and tool": ("serve", "token", "store", "verify", "mcp", "config", "doctor", "completion"),
 }
 MODULES = {"versions": "history", "list": "history"}
@@ -83,7 +83,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Each command has --help with an example. Every option can be set in the environment: "
-    "MERGEPUB_STORE, MERGEPUB_PUBLISH_ON_CONFLICT, ...",
+    "MERGEPUB_STORE, MERGEPUB_PUBLISH_ON_CONFLICT, ...; or in mergepub.toml: mergepub config shows what counts.",
 )
 @store_option
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")

@@ -73,7 +73,7 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
     """The options of a command that can be configured, by long name."""
     found = {}
     for option in command.params:
-        if isinstance(option, click.Option):
+        if isinstance(option, click.Option) and not option.hidden:
             found[max(option.opts, key=len).lstrip("-")] = option
     return found
 
