@@ -14,7 +14,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from mergepub.checkout import Base, Checkout, Record
+from mergepub.errors import VersionConflictError
+from mergepub.stores import open_store
+from mergepub.stores.contract import integer_version
+
+if TYPE_CHECKING:
+    from mergepub.stores.contract import Store
 
 SCRIPT = Path(sys.executable).with_name("mergepub")
 PATIENCE = 20.0
@@ -139,14 +147,26 @@ class Living:
             return client.result(method, **params)
 
     def checkout(self, name: str, *documents: str) -> Path:
-        """A checkout that tracks ``documents``, each in a file named like it."""
+        """A checkout that tracks ``documents``, each in a file named like it, at their first version."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         (folder / "mergepub.toml").touch()
-        for document in [each for each in documents if not (folder / Path(each).name).exists()]:
-            self.mergepub("publish", document, "-", "--expected-version", "0", input=b"one\n", check=False)
-            self.mergepub("fetch", document, "-o", Path(document).name, cwd=folder)
+        missing = [each for each in documents if not (folder / Path(each).name).exists()]
+        if missing:
+            store = open_store(self.url)
+            for document in missing:
+                self._track(store, folder, document)
+            store.close()
         return folder
+
+    def _track(self, store: Store, folder: Path, document: str) -> None:
+        body = b"one\n"
+        with contextlib.suppress(VersionConflictError):
+            store.publish(document, body, integer_version(0))
+        fetched = store.fetch(document)
+        (folder / Path(document).name).write_bytes(body)
+        base = Base(1, fetched.incarnation, fetched.digest)
+        Checkout(str(folder)).save(Record(Path(document).name, store.url, document, base), body)
 
     def run(self, checkout: Path, member: str = "m", workspace: str = "w", task: str = "a task") -> str:
         """Start a run; its id."""

@@ -1,0 +1,166 @@
+"""What lasts over a restart, and the radar on real checkouts."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.coord.living import SCRIPT, Client, Living, living, wait_for
+
+
+@pytest.fixture
+def daemon() -> Iterator[Living]:
+    with living("--quiet-seconds", "0.02", "--least-seconds", "0.05") as made:
+        yield made
+
+
+def status(daemon: Living, run: str) -> dict[str, Any]:
+    with daemon.client(run) as client:
+        return client.result("coord.status")
+
+
+def peers(daemon: Living, run: str) -> list[tuple[str, str, list[str]]]:
+    return [(peer["run_id"], peer["state"], peer["files"]) for peer in status(daemon, run)["peers"]]
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_runs_sockets_mail_and_peers_last_over_a_restart(daemon: Living, how: str) -> None:
+    a, b = daemon.pair()
+    with daemon.client(a) as client:
+        client.result("coord.send", to_run_id=b, body="hello", idempotency_key="k")
+    getattr(daemon, how)()
+    daemon.start()
+    assert status(daemon, b)["unread"] == 1
+    assert peers(daemon, a) == [(b, "active", ["/docs/shared.md"])]
+    with daemon.client(a) as client:
+        client.result("coord.send", to_run_id=b, body="again", idempotency_key="k2")
+
+
+def test_a_clean_stop_answers_who_waits_and_ends_with_status_0(daemon: Living) -> None:
+    a, _ = daemon.pair()
+    with daemon.client(a) as client:
+        line = {"jsonrpc": "2.0", "id": 1, "method": "coord.inbox", "params": {"wait_seconds": 30}}
+        client.result("coord.status")
+        client.write(json.dumps(line).encode() + b"\n")
+        assert daemon.process is not None
+        wait_for(lambda: True, "")
+        daemon.process.send_signal(signal.SIGTERM)
+        assert json.loads(client.line())["result"] == {"messages": [], "acked": False}
+        assert client.is_closed()
+    assert daemon.process.wait(10) == 0
+    assert not daemon.control.exists()
+
+
+def test_edits_reverts_and_publishes_move_the_radar(daemon: Living) -> None:
+    one, two = (daemon.checkout(name, "/docs/g.md") for name in ("one", "two"))
+    a, b = daemon.run(one, "ann"), daemon.run(two, "ben")
+    assert peers(daemon, a) == []
+    (one / "g.md").write_bytes(b"edited by ann\n")
+    (two / "g.md").write_bytes(b"edited by ben\n")
+    wait_for(lambda: peers(daemon, a) == [(b, "active", ["/docs/g.md"])], "no overlap is seen")
+    assert peers(daemon, b) == [(a, "active", ["/docs/g.md"])]
+    wait_for(lambda: (daemon.socket(a).parent / "co-authors").read_text() != "", "no trailers")
+    assert (daemon.socket(a).parent / "co-authors").read_text() == "Co-authored-by: ben <ben@localhost>\n"
+    (two / "g.md").write_bytes(b"one\n")
+    wait_for(lambda: peers(daemon, a) == [(b, "grace", [])], "the clearing is not seen")
+    assert status(daemon, a)["peers"][0]["expires_at"].endswith("Z")
+    with daemon.client(a) as client:
+        client.result("coord.send", to_run_id=b, body="still", idempotency_key="k")
+    (two / "g.md").write_bytes(b"edited again\n")
+    wait_for(lambda: peers(daemon, a) == [(b, "active", ["/docs/g.md"])], "the overlap does not return")
+    daemon.mergepub("push", "g.md", cwd=two, run=b)
+    wait_for(lambda: peers(daemon, a) == [(b, "grace", [])], "a publish does not end it")
+
+
+def test_a_clearing_while_the_daemon_was_away_counts_from_before(daemon: Living) -> None:
+    one, two = (daemon.checkout(name, "/docs/g.md") for name in ("one", "two"))
+    a, b = daemon.run(one), daemon.run(two)
+    for folder in (one, two):
+        (folder / "g.md").write_bytes(b"edited\n")
+    wait_for(lambda: len(peers(daemon, a)) == 1, "no overlap is seen")
+    daemon.kill()
+    (two / "g.md").write_bytes(b"one\n")
+    daemon.start()
+    wait_for(lambda: peers(daemon, a) == [(b, "grace", [])], "the clearing is not found")
+    changes = daemon.operator("radar.show")["changes"]
+    assert [(c["run_id"], c["state"]) for c in changes] in (
+        [(a, "grace"), (b, "grace")],
+        [(b, "grace"), (a, "grace")],
+    )
+
+
+def test_publish_and_push_warn_of_a_peer_inside_a_run_alone(daemon: Living) -> None:
+    one, two = (daemon.checkout(name, "/docs/g.md") for name in ("one", "two"))
+    a, b = daemon.run(one, "ann"), daemon.run(two, "ben")
+    for folder in (one, two):
+        (folder / "g.md").write_bytes(f"edited in {folder.name}\n".encode())
+    wait_for(lambda: len(peers(daemon, a)) == 1, "no overlap is seen")
+    quiet = daemon.mergepub("push", "g.md", "--dry-run", cwd=one)
+    assert b"edited by" not in quiet.stderr
+    warned = daemon.mergepub("push", "g.md", cwd=one, run=a)
+    assert warned.stderr.decode().count(f"/docs/g.md is being edited by ben ({b}) too") == 1
+    wait_for(lambda: peers(daemon, b) == [(a, "grace", [])], "the publish is not seen")
+    after = daemon.mergepub("publish", "/docs/g.md", "g.md", cwd=two, run=b, check=False)
+    assert b"being edited" not in after.stderr
+    daemon.stop()
+    gone = daemon.mergepub("push", "g.md", "--dry-run", cwd=two, run=b, check=False)
+    assert b"socket" not in gone.stderr
+
+
+def test_with_coordination_off_there_is_no_socket_and_the_radar_goes_on() -> None:
+    with living("--no-coordination", "--quiet-seconds", "0.02") as daemon:
+        a, b = daemon.pair()
+        assert {each.name for each in daemon.socket(a).parent.iterdir()} == {"co-authors", "off"}
+        told = json.loads(daemon.mergepub("coord", "inbox", run=a, check=False).stdout)
+        assert told["error"]["data"] == {"reason": "off"}
+        picture = json.loads(daemon.mergepub("coord", "radar", "--json").stdout)["result"]
+        assert [sorted(each["runs"]) for each in picture["overlaps"]] == [sorted([a, b])]
+        assert daemon.mergepub("coord", "skill", run=a).stdout.startswith(b"How to coordinate")
+        daemon._command.remove("--no-coordination")
+        daemon.stop()
+        daemon.start()
+        assert status(daemon, a)["run_id"] == a
+
+
+def test_a_second_daemon_is_refused_with_status_3(daemon: Living) -> None:
+    second = daemon.mergepub("coord", "serve", check=False)
+    assert second.returncode == 3
+    assert b"another daemon serves" in second.stderr
+
+
+def test_a_run_whose_process_is_gone_is_ended(daemon: Living) -> None:
+    folder = daemon.checkout("one")
+    process = subprocess.Popen(["sleep", "60"])
+    made = daemon.operator("run.start", checkout=str(folder), task="t", member="m", pid=process.pid)
+    process.kill()
+    process.wait()
+    wait_for(lambda: daemon.operator("run.list")["runs"] == [], "the run goes on without its process")
+    assert not daemon.socket(made["run_id"]).exists()
+
+
+def test_a_store_that_is_no_database_cannot_be_coordinated_over(daemon: Living) -> None:
+    done = daemon.mergepub("coord", "serve", "--store", "memory:", check=False)
+    assert done.returncode == 2
+    assert b"needs the database itself" in done.stderr
+
+
+def test_a_foreign_file_in_the_place_of_one_runs_socket_stops_no_other(daemon: Living) -> None:
+    a, b = daemon.pair()
+    daemon.kill()
+    daemon.socket(a).unlink()
+    daemon.socket(a).write_text("mine")
+    daemon.start()
+    assert daemon.socket(a).read_text() == "mine"
+    assert "not what belongs there" in daemon.log()
+    assert status(daemon, b)["run_id"] == b
+
+
+def test_the_operators_socket_is_the_users_own(daemon: Living) -> None:
+    assert daemon.control.lstat().st_mode & 0o777 == 0o600
+    with Client(daemon.control) as client:
+        assert client.result("run.list") == {"runs": []}
+    assert SCRIPT.exists()
