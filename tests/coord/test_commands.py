@@ -1,0 +1,304 @@
+"""``mergepub coord`` as a user types it: one envelope on one line, exit statuses, keys, bodies, help."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from mergepub.coord import client
+from tests.coord.living import SCRIPT, Living, living, wait_for
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Living]:
+    with living() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def pair(daemon: Living) -> tuple[str, str]:
+    return daemon.pair()
+
+
+def envelope(done: subprocess.CompletedProcess[bytes], status: int = 0) -> dict[str, Any]:
+    assert done.returncode == status, done
+    assert done.stdout.count(b"\n") == 1
+    answer: dict[str, Any] = json.loads(done.stdout)
+    assert answer["schema_version"] == "v3"
+    assert answer["ok"] is (status == 0)
+    assert set(answer) == {"schema_version", "ok", "result" if status == 0 else "error"}
+    return answer
+
+
+@pytest.fixture
+def sender(daemon: Living, pair: tuple[str, str]) -> str:
+    """A fresh run, whose budgets are full; it edits the same document as the pair."""
+    (run,) = daemon.runs(1)
+    return str(run)
+
+
+def test_status_answers_with_one_envelope_and_wants_json(daemon: Living, sender: str) -> None:
+    done = daemon.mergepub("coord", "status", "--json", run=sender)
+    assert envelope(done)["result"]["run_id"] == sender
+    refused = envelope(daemon.mergepub("coord", "status", run=sender, check=False), 2)
+    assert refused["error"]["code"] == -32602
+
+
+def test_a_key_that_was_made_is_told_before_and_a_given_one_is_used(
+    daemon: Living, sender: str, pair: tuple[str, str]
+) -> None:
+    made = daemon.mergepub("coord", "send", "--to", pair[0], "--body", "hello", run=sender)
+    key = re.fullmatch(rb"idempotency-key: (send-[0-9a-f]{24})\n", made.stderr)
+    assert key
+    again = daemon.mergepub("coord", "send", "--to", pair[0], "hello", "--idempotency-key", key[1].decode(), run=sender)
+    assert again.stderr == b""
+    assert again.stdout == made.stdout
+
+
+def test_bodies_come_from_an_option_a_word_a_file_or_standard_input(
+    daemon: Living, sender: str, pair: tuple[str, str]
+) -> None:
+    (daemon.folder / "note.txt").write_bytes("w\u00f6rter\n".encode())
+    send = ("coord", "send", "--to", pair[1])
+    daemon.mergepub(*send, "--body", "option", run=sender)
+    daemon.mergepub(*send, "word", run=sender)
+    daemon.mergepub(*send, "--body-file", "note.txt", run=sender)
+    daemon.mergepub(*send, "--body-file", "-", run=sender, input=b"standard input")
+    inbox = envelope(daemon.mergepub("coord", "inbox", run=pair[1]))["result"]
+    bodies = [message["body"] for message in inbox["messages"] if message["from_run_id"] == sender]
+    assert bodies == ["option", "word", "w\u00f6rter\n", "standard input"]
+    acked = envelope(daemon.mergepub("coord", "inbox", "--ack", inbox["ack_token"], run=pair[1]))["result"]
+    assert acked == {"messages": [], "acked": True}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "data"),
+    [
+        (["--to", "r"], b""),
+        (["--to", "r", "--body", "x", "y"], b""),
+        (["--to", "r", "--body", "x", "--body-file", "-"], b"x"),
+        (["--to", "r", "--body", "x" * 4097], b""),
+        (["--to", "r", "--body-file", "-"], b"x" * 4097),
+        (["--to", "r", "--body-file", "-"], b"\xff"),
+        (["--to", "r", "--body-file", "missing"], b""),
+        (["--to", "r", "--body", b"\xff"], b""),
+        (["--to", "r", "x", "--idempotency-key", ""], b""),
+        (["--to", "r", "x", "--idempotency-key", "k" * 257], b""),
+        (["--to", "r", "x", "--idempotency-key", "a\nb"], b""),
+        (["x"], b""),
+        (["--to", "r", "x", "--nonsense"], b""),
+    ],
+)
+def test_a_wrong_call_is_refused_before_anything_is_sent(daemon: Living, arguments: list[Any], data: bytes) -> None:
+    done = daemon.mergepub("coord", "send", *arguments, run="run-none", input=data, check=False)
+    error = envelope(done, 2)["error"]
+    assert error["code"] == -32602
+    assert error["message"].startswith("coord.send: ")
+    assert b"idempotency-key" not in done.stderr
+
+
+@pytest.mark.parametrize("size", [4096])
+def test_a_body_at_the_limit_is_sent(daemon: Living, sender: str, pair: tuple[str, str], size: int) -> None:
+    envelope(daemon.mergepub("coord", "send", "--to", pair[0], "--body-file", "-", run=sender, input=b"x" * size))
+
+
+def test_a_question_and_its_reply(daemon: Living, sender: str, pair: tuple[str, str]) -> None:
+    asked = envelope(daemon.mergepub("coord", "ask", "--to", pair[0], "may I?", run=sender))["result"]
+    replied = daemon.mergepub("coord", "reply", "--question-id", asked["question_id"], "yes", run=pair[0])
+    assert re.fullmatch(rb"idempotency-key: reply-[0-9a-f]{24}\n", replied.stderr)
+    inbox = envelope(daemon.mergepub("coord", "inbox", "--wait", "5", run=sender))["result"]
+    (reply,) = inbox["messages"]
+    assert (reply["kind"], reply["correlation_id"], reply["body"]) == ("reply", asked["question_id"], "yes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "refusal"),
+    [
+        (["send", "--to", "run-none", "x"], 4, (-32000, None)),
+        (["reply", "--question-id", "none", "x"], 4, (-32000, None)),
+        (["send", "--to", "SELF", "x"], 2, (-32602, None)),
+        (["send", "--to", "IDLE", "x"], 3, (-32001, "not-a-peer")),
+        (["send", "--to", "OTHER", "x"], 3, (-32001, "other-workspace")),
+        (["inbox", "--wait", "31"], 2, (-32602, None)),
+        (["report", "--outcome", "done", "--summary", "x"], 2, (-32602, None)),
+        (["report", "--outcome", "success"], 2, (-32602, None)),
+        (["report", "--outcome", "success", "--summary", ""], 2, (-32602, None)),
+        (["report", "--outcome", "success", "--summary", "s", *["--evidence-ref", "r"] * 32], 2, (-32602, None)),
+        (["hook", "sleeping"], 2, (-32602, None)),
+    ],
+)
+def test_each_refusal_has_its_code_reason_and_exit_status(
+    daemon: Living, sender: str, arguments: list[str], status: int, refusal: tuple[int, str | None]
+) -> None:
+    names = {"SELF": sender}
+    if "IDLE" in arguments:
+        names["IDLE"] = daemon.run(daemon.checkout("idle"))
+    if "OTHER" in arguments:
+        names["OTHER"] = daemon.run(daemon.folder / "shared", workspace="other")
+    words = [names.get(word, word) for word in arguments]
+    error = envelope(daemon.mergepub("coord", *words, run=sender, check=False), status)["error"]
+    assert (error["code"], error.get("data", {}).get("reason")) == refusal
+
+
+def test_over_the_budget_the_exit_status_is_3_and_the_pause_is_told(
+    daemon: Living, sender: str, pair: tuple[str, str]
+) -> None:
+    with daemon.client(sender) as connection:
+        for i in range(5):
+            connection.result("coord.send", to_run_id=pair[0], body="x", idempotency_key=f"k{i}")
+    error = envelope(daemon.mergepub("coord", "send", "--to", pair[0], "x", run=sender, check=False), 3)["error"]
+    assert error["data"]["reason"] == "rate-limited"
+    assert 0 < error["data"]["retry_after"] <= 5.001
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["status", "--json"],
+        ["send", "--to", "r", "x"],
+        ["ask", "--to", "r", "x"],
+        ["reply", "--question-id", "q", "x"],
+        ["inbox"],
+        ["report", "--outcome", "success", "--summary", "s"],
+        ["hook", "working"],
+    ],
+)
+def test_without_a_socket_the_exit_status_is_4(daemon: Living, arguments: list[str]) -> None:
+    done = daemon.mergepub("coord", *arguments, run="run-none", check=False)
+    assert envelope(done, 4)["error"]["data"] == {"reason": "no-socket"}
+
+
+def test_skill_tells_the_live_assignment_and_without_a_run_the_workflow_alone(daemon: Living, sender: str) -> None:
+    live = daemon.mergepub("coord", "skill", run=sender).stdout.decode()
+    assert f"You are run {sender} of m in the workspace w." in live
+    assert "Your task: a task" in live
+    assert "edits too: /docs/shared.md" in live
+    general = daemon.mergepub("coord", "skill", run="run-none").stdout.decode()
+    assert live.endswith(general)
+    assert general.startswith("How to coordinate")
+
+
+VERBS = ("send", "ask", "reply", "inbox", "report", "status", "skill", "hook", "serve", "radar", "timeline")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_works_without_a_socket_and_shows_an_example(daemon: Living, verb: str) -> None:
+    page = daemon.mergepub("coord", verb, "--help", run="run-none").stdout.decode()
+    assert f"$ mergepub coord {verb}" in page
+
+
+def test_a_report_gives_its_receipt_and_its_evidence_is_shown(daemon: Living, sender: str) -> None:
+    report = ("coord", "report", "--outcome", "success", "--summary", "done", "--evidence-ref", "log-1")
+    done = daemon.mergepub(*report, "--idempotency-key", "r1", run=sender)
+    receipt = envelope(done)["result"]
+    assert set(receipt) == {"report_id", "outcome", "summary", "next_action", "evidence_ref", "evidence_refs"}
+    assert receipt["evidence_refs"] == ["log-1", receipt["evidence_ref"]]
+    assert daemon.mergepub(*report, "--idempotency-key", "r1", run=sender).stdout == done.stdout
+    other = daemon.mergepub(*report, "--idempotency-key", "r2", run=sender, check=False)
+    assert envelope(other, 3)["error"]["data"] == {"reason": "key-reused"}
+    shown = envelope(daemon.mergepub("coord", "evidence", "show", receipt["evidence_ref"], "--json"))["result"]
+    assert shown["captured"]["documents"] == ["/docs/shared.md"]
+    listed = envelope(daemon.mergepub("coord", "evidence", "list", "--json"))["result"]["evidence"]
+    assert receipt["evidence_ref"] in [each["evidence_ref"] for each in listed]
+    assert receipt["evidence_ref"].encode() in daemon.mergepub("coord", "evidence", "list").stdout
+    assert b"success" in daemon.mergepub("coord", "evidence", "show", receipt["evidence_ref"]).stdout
+    missing = daemon.mergepub("coord", "evidence", "show", "none", "--json", check=False)
+    assert envelope(missing, 4)["error"]["code"] == -32000
+
+
+def test_the_timeline_is_one_envelope_or_lines(daemon: Living, sender: str, pair: tuple[str, str]) -> None:
+    sent = envelope(daemon.mergepub("coord", "send", "--to", pair[0], "for the record", run=sender))["result"]
+    entries = envelope(daemon.mergepub("coord", "timeline", "--workspace", "w", "--json"))["result"]["entries"]
+    assert [e["run_id"] for e in entries if e["id"] == sent["message_id"]] == [sender]
+    assert b"for the record" in daemon.mergepub("coord", "timeline").stdout
+    nothing = envelope(daemon.mergepub("coord", "timeline", "--workspace", "none", "--json"))
+    assert nothing["result"] == {"entries": []}
+
+
+def test_runs_are_started_listed_and_stopped_from_their_directory(daemon: Living) -> None:
+    folder = daemon.checkout("typed", "/docs/typed.md")
+    started = daemon.mergepub("coord", "run", "start", "--task", "typing", "--member", "tess@desk", cwd=folder)
+    told = dict(line.split(": ", 1) for line in started.stdout.decode().splitlines())
+    assert list(told) == ["run-id", "run-dir"]
+    assert Path(told["run-dir"]) == daemon.data / "coord" / told["run-id"]
+    status = envelope(daemon.mergepub("coord", "status", "--json", run=told["run-id"]))["result"]
+    assert (status["member_id"], status["workspace_id"], status["task"]) == ("tess@desk", "default", "typing")
+    assert told["run-id"].encode() in daemon.mergepub("coord", "run", "list").stdout
+    daemon.mergepub("coord", "run", "stop", told["run-id"])
+    assert told["run-id"].encode() not in daemon.mergepub("coord", "run", "list").stdout
+    assert told["run-id"].encode() in daemon.mergepub("coord", "run", "list", "--all").stdout
+    again = daemon.mergepub("coord", "run", "stop", told["run-id"], check=False)
+    assert again.returncode == 3
+    assert daemon.mergepub("coord", "run", "stop", "run-none", check=False).returncode == 4
+
+
+def test_the_radar_is_rows_in_a_pipe_and_one_envelope_as_json(daemon: Living, sender: str) -> None:
+    rows = daemon.mergepub("coord", "radar").stdout.decode()
+    assert rows.startswith("run ")
+    assert re.search(rf"{sender} +w +m +- +/docs/shared.md +run-", rows)
+    picture = envelope(daemon.mergepub("coord", "radar", "--workspace", "w", "--json"))["result"]
+    assert sender in [run["run_id"] for run in picture["runs"]]
+
+
+def test_the_radar_is_a_live_table_on_a_terminal(daemon: Living, sender: str) -> None:
+    seen = pexpect.spawn(
+        str(SCRIPT), ["coord", "radar"], env=daemon.environment | {"TERM": "xterm"}, dimensions=(60, 200), timeout=15
+    )
+    seen.expect("radar at")
+    seen.expect(sender)
+    seen.expect("radar at")
+    seen.sendintr()
+    seen.expect(pexpect.EOF)
+    seen.close()
+    assert seen.exitstatus == 130
+
+
+def test_without_a_daemon_the_operators_commands_say_how_to_start_one(daemon: Living) -> None:
+    for command in (["radar"], ["run", "list"], ["timeline"], ["evidence", "list"]):
+        done = daemon.mergepub("coord", *command, "--data-dir", "/nowhere", check=False)
+        assert done.returncode == 4
+        assert b"mergepub coord serve" in done.stderr
+    told = daemon.mergepub("coord", "radar", "--json", "--data-dir", "/nowhere", check=False)
+    assert envelope(told, 4)["error"]["data"] == {"reason": "no-socket"}
+
+
+def test_a_crowd_is_cut_to_32_peers_and_16_files_with_the_totals_told(daemon: Living) -> None:
+    documents = [f"/docs/crowd-{i:02}.md" for i in range(17)]
+    folder = daemon.checkout("crowd", *documents)
+    for document in documents:
+        (folder / Path(document).name).write_bytes(b"edited\n")
+    runs = [daemon.run(folder, workspace="crowd") for _ in range(33)]
+    whole = envelope(daemon.mergepub("coord", "status", "--json", run=runs[0]))["result"]
+    assert (len(whole["peers"]), whole["peer_total"], whole["peers_truncated"]) == (32, 32, False)
+    daemon.run(folder, workspace="crowd")
+    status = envelope(daemon.mergepub("coord", "status", "--json", run=runs[0]))["result"]
+    assert (len(status["peers"]), status["peer_total"], status["peers_truncated"]) == (32, 33, True)
+    peer = status["peers"][0]
+    assert (peer["files"], peer["file_total"], peer["files_truncated"]) == (documents[:16], 17, True)
+    (folder / "crowd-16.md").write_bytes(b"one\n")
+
+    def shown() -> Any:
+        with daemon.client(runs[1]) as connection:
+            return connection.result("coord.status")["peers"][0]
+
+    wait_for(lambda: shown()["file_total"] == 16, "the revert is not seen")
+    assert shown()["files_truncated"] is False
+
+
+def test_a_report_may_take_its_two_minutes_and_a_margin() -> None:
+    assert client.REPORT_SECONDS > 120
+    assert client._seconds("coord.report", {}) == client.REPORT_SECONDS
+    assert client._seconds("coord.inbox", {"wait_seconds": 30}) > 30
+
+
+def test_outside_a_run_the_default_directory_is_asked(daemon: Living) -> None:
+    if Path(client.RUN_DIR).exists():
+        pytest.skip("this machine has a run directory of its own")
+    done = daemon.mergepub("coord", "inbox", check=False)
+    assert b"/run/mergepub/coord3.sock" in done.stdout
