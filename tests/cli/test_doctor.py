@@ -16,6 +16,7 @@ from tests.stores.http_service import HttpService
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Runner
+    from tests.stores.postgres_server import PostgresServer
 
 
 def lines(out: bytes) -> dict[str, tuple[str, str]]:
@@ -140,3 +141,12 @@ def test_a_certificate_is_counted_in_days_and_one_of_a_stranger_fails(
         assert found["swap"][0] == "ok"
     finally:
         running.remove()
+
+
+def test_a_postgresql_store_is_proven(
+    mergepub: Runner, postgres_server: PostgresServer, postgres_database: str
+) -> None:
+    url = postgres_server.url(postgres_database)
+    assert mergepub("store", "init", "--store", url).status == 0
+    result = mergepub("doctor", "--store", url)
+    assert (result.status, {verdict for verdict, _ in lines(result.out).values()}) == (0, {"ok"})
