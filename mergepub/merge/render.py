@@ -82,6 +82,8 @@ def render(found: list[Region], base: bytes, ours: bytes, theirs: bytes, how: Re
     """The merged body in pieces, from regions that cover the bodies in order."""
     renderer = _Renderer(base, ours, theirs, how)
     conflicts = [region for region in found if region.kind == CONFLICT]
+    if conflicts:
+        renderer.set_ending()
     if how.favour is None and conflicts:
         result = Rendered(renderer.free_marker_size(found))
         result.conflicts = len(conflicts)
@@ -107,9 +109,12 @@ class _Renderer:
         self.ending = b""
         self.markers = (b"", b"", b"", b"")
 
-    def set_markers(self, size: int) -> None:
-        """Make the four marker lines, once for all conflicts."""
+    def set_ending(self) -> None:
+        """Find the line ending of markers, and of what stands before one; once for all conflicts."""
         self.ending = self.how.ending or dominant_ending(self.base, self.ours, self.theirs)
+
+    def set_markers(self, size: int) -> None:
+        """Make the four marker lines."""
         labelled = zip((START, BASE, MIDDLE, END), (*self.how.labels[:2], b"", self.how.labels[2]), strict=True)
         start, base, middle, end = (marker_line(char, size, label, self.ending) for char, label in labelled)
         self.markers = (start, base, middle, end)
@@ -163,16 +168,15 @@ class _Renderer:
 
     def free_marker_size(self, found: list[Region]) -> int:
         """One size at which no marker can be mistaken for text, nor text for a marker."""
-        inside = b"\n".join(
-            [body[slice(*span)] for r in found if r.kind == CONFLICT for _, body, span in self._shown(r)]
-        )
+        shown = [(body, span) for r in found if r.kind == CONFLICT for _, body, span in self._shown(r)]
+        inside = b"".join([piece for body, span in shown for piece in self._section(body, span)])
         taken = sizes_in(inside, 0, len(inside))
         # Outside conflicts only a start marker can be misread, and most documents hold nothing like one.
         if START * SMALLEST in self.ours or START * SMALLEST in self.theirs:
             for region in found:
                 if region.kind != CONFLICT:
-                    body, span = _standing(region, self.ours, self.theirs)
-                    taken |= sizes_in(body, *span, (START,))
+                    text = bytes(self._text(*_standing(region, self.ours, self.theirs)))
+                    taken |= sizes_in(text, 0, len(text), (START,))
         return free_size(taken, self.how.marker_size)
 
 

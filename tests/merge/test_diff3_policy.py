@@ -284,6 +284,16 @@ class TestMarkerSize:
     def test_text_that_reads_as_any_marker_inside_a_conflict_makes_markers_longer(self, line: str) -> None:
         assert diff3(text("b"), text("o", line), text("t", "u")).marker_size == 8
 
+    @pytest.mark.parametrize("line", [b"=======\r", b">>>>>>>\r", b"<<<<<<<\r"])
+    def test_a_line_that_reads_as_a_marker_only_once_it_has_its_ending_makes_markers_longer(self, line: bytes) -> None:
+        assert diff3(b"b\n", b"o\n", line).marker_size == 8
+        assert diff3(b"b\r\n", b"o\r\n", line).marker_size == 7
+        assert diff3(b"b\r\n", b"o\n", b"t\r\n" + line + b"\r\n").marker_size == 8
+
+    def test_a_line_that_reads_as_a_start_marker_only_once_converted_makes_markers_longer(self) -> None:
+        theirs = b"<<<<<<<\r\r\n1\r\n2\r\nt\r\n"
+        assert diff3(b"1\r\n2\r\nb\r\n", b"1\n2\no\n", theirs).marker_size == 8
+
     def test_a_base_section_that_is_not_shown_takes_no_size(self) -> None:
         assert diff3(text("=======", "b"), text("o"), text("t")).marker_size == 7
         assert diff3(text("=======", "b"), text("o"), text("t"), style="diff3").marker_size == 8
