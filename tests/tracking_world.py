@@ -318,34 +318,43 @@ class World:
             self.store.losses, self.middle = [], None
 
     def stale_or_not(self, person, path, do, **faults):
-        """Run a command; when FILE turns out to be an old editor's, say so."""
-        came = self.command(person, path, partial(do, stale=False), **faults)
+        """Run a command; when FILE is taken for an old editor's, say whether it is."""
+        came = self.command(person, path, partial(do, said={}), **faults)
         if isinstance(came, CheckoutError) and came.reason == "stale":
-            came = self.command(person, path, partial(do, stale=True))
+            word = "stale" if self.is_stale(person, path) else "allow_revert"
+            came = self.command(person, path, partial(do, said={word: True}))
         return came
 
+    def is_stale(self, person, path):
+        """Whether FILE lacks what is alive in its base, or has back what was dropped there: nobody meant that."""
+        checkout, local = locate(str(person.file(path)))
+        record = checkout.load(local)
+        base = set(tokens(checkout.body(record, record.base.digest)))
+        here = set(tokens(local.read()))
+        return bool((base - here) & self.alive[path] or (here - base) & self.dead[path])
+
     def pull(self, person, path, **faults):
-        return self.stale_or_not(person, path, lambda work, stale: pull_file(work, stale=stale), **faults)
+        return self.stale_or_not(person, path, lambda work, said: pull_file(work, **said), **faults)
 
     def push(self, person, path, *, update=True, policy="merge", **faults):
-        def do(work, stale):
-            return publish_file(work, How(on_conflict=policy, update=update, stale=stale))
+        def do(work, said):
+            return publish_file(work, How(on_conflict=policy, update=update, **said))
 
         return self.stale_or_not(person, path, do, **faults)
 
     def publish_into(self, person, path, *, policy="merge", **faults):
         """``publish -o FILE``."""
 
-        def do(work, stale):
-            outcome = publish_file(work, How(on_conflict=policy, update=True, stale=stale))
+        def do(work, said):
+            outcome = publish_file(work, How(on_conflict=policy, update=True, **said))
             take_output(work, outcome)
             return outcome
 
         return self.stale_or_not(person, path, do, **faults)
 
     def resolve(self, person, path, **faults):
-        def do(work, stale):
-            found = begin(work, stale=stale)
+        def do(work, said):
+            found = begin(work, **said)
             if isinstance(found, resolving.Conflict):
                 text = self.mended(path, found)
                 check_mended(work, found, text, ours_meant=True)
@@ -394,7 +403,8 @@ class World:
             body = self.store.store.fetch(path).body
             there = tokens(body)
             assert len(there) == len(set(there)), "doubled"
-            assert not set(there) - self.alive[path], "a line came back that was dropped"
+            back = set(there) - self.alive[path]
+            assert not back, f"came back: {back}"
             assert not self.alive[path] - set(there) - self.kept(), "lost"
             assert body == text_of(tokens(body)), "nothing but tokens"
             for person in self.people:

@@ -118,6 +118,10 @@ class Record:
         change = Brought(digest_of(before), digest_of(after), self.base, self.serial + 1)
         return (*self.brought, change)[-MOST_BROUGHT:]
 
+    def all_published(self, base: Base) -> Record:
+        """This record once FILE holds just what ``base``, a version itself, holds: nothing of it is unpublished."""
+        return replace(self.published(base), sent=self.sent)
+
     def published(self, base: Base, sent: Sent | None = None) -> Record:
         """This record after FILE's bytes (or, found out later, what was ``sent``) were published and became ``base``.
 

@@ -13,14 +13,13 @@ from mergepub.outcomes import Overlap, Refused
 from mergepub.publishing import DEFAULT_MERGE, MergeOptions
 from mergepub.tracking.arrivals import settle
 from mergepub.tracking.sending import unless_stale
-from mergepub.tracking.work import block_line, exactly, head_of, is_exactly, number_of, refuse_conflict
+from mergepub.tracking.work import Work, block_line, exactly, head_of, is_exactly, number_of, refuse_conflict
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.documents import Document
     from mergepub.merge import Merged
     from mergepub.stores.contract import Store
-    from mergepub.tracking.work import Work
 
 ATTEMPTS = 3  # how often a FILE that is saved in the very moment of its exchange is merged anew
 
@@ -66,6 +65,8 @@ def _pull(work: Work, options: MergeOptions, *, stale: bool, allow_revert: bool)
     base = unless_stale(work, ours, stale=stale, allow_revert=allow_revert)
     number = number_of(head)
     if is_exactly(base, number):
+        if ours == head.body and work.record.brought:
+            work.save(work.record.all_published(base))
         return Pulled(number, changed=False, edited=ours != head.body)
     merged = merge_with(work, base, ours, head, options)
     if isinstance(merged, Refused):
@@ -74,6 +75,8 @@ def _pull(work: Work, options: MergeOptions, *, stale: bool, allow_revert: bool)
         return mark(work, ours, replace(work.record, base=base), head, merged)
     before = replace(work.record, base=base)
     after = replace(before, base=exactly(head), brought=before.bringing(ours, merged.body))
+    if merged.body == head.body:
+        after = after.all_published(after.base)
     work.checkout.store(after.file, head.body)
     replace_file(work.checkout, work.local, ours, merged.body, after)
     work.record = after
@@ -176,14 +179,25 @@ def fetch_into(store: Store, checkout: Checkout, local: Local, document: Documen
     if not force:
         check_replaceable(checkout, local, document)
     here, before = local.read(), _readable(checkout, local, force=force)
+    if before is not None and (before.store, before.path) == (store.url, document.path):
+        before = _settled(store, checkout, local, before)
     kept = _keep(checkout, local, before, here, document) if force else ()
     same = before is not None and (before.store, before.path) == (store.url, document.path)
     record = Record(checkout.relative(local), store.url, document.path, exactly(document))
     if same and before is not None and here is not None:
         record = replace(record, brought=before.bringing(here, document.body))
+        if here in (document.body, checkout.body(before, before.base.digest)):
+            record = record.all_published(record.base)
     checkout.store(record.file, document.body)
     replace_file(checkout, local, here, document.body, record)
     return Taken(kept)
+
+
+def _settled(store: Store, checkout: Checkout, local: Local, record: Record) -> Record:
+    """The record once it is known whether what was sent has arrived; after this nobody asks any more."""
+    work = Work(store, checkout, local, record)
+    settle(work)
+    return work.record
 
 
 def _readable(checkout: Checkout, local: Local, *, force: bool) -> Record | None:
