@@ -118,15 +118,14 @@ def _fill(tree: Tree, scratch: str, git: _Git) -> None:
 
 def _add(git: _Git, top: str) -> list[str]:
     """Add everything as it stands, as far as it can be read; what was left out."""
-    new = git.ask("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")
-    large = [name for name in filter(None, new) if _size(top, name) > LARGEST]
-    specs = [b":/", *(b":(top,exclude,literal)" + name for name in large)]
+    new = list(filter(None, git.ask("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")))
+    nested = [name for name in new if name.endswith(b"/")]
+    large = [name for name in new if name not in nested and _size(top, name) > LARGEST]
+    specs = [b":/", *(b":(top,exclude,literal)" + name for name in (*nested, *large))]
     trouble = git.add(specs, "--all", "--ignore-errors")
     notes = [f"the commit may lack changes: {trouble}"] if trouble else []
-    if large:
-        shown = ", ".join(os.fsdecode(name) for name in large[:_SHOWN])
-        more = f" and {len(large) - _SHOWN} more" if len(large) > _SHOWN else ""
-        notes.append(f"new files over {LARGEST >> 20} MiB are not in the commit: {shown}{more}")
+    left_out = (("repositories inside this one", nested), (f"new files over {LARGEST >> 20} MiB", large))
+    notes += [f"{what} are not in the commit: {_listed(names)}" for what, names in left_out if names]
     if os.path.exists(os.path.join(top, ".gitmodules")):
         notes.append("of submodules the commit names their commits alone")
     return notes
@@ -137,6 +136,11 @@ def _add_ignored(git: _Git, top: str, wanted: Iterable[str]) -> list[str]:
     specs = [b":(top,literal)" + os.fsencode(name) for name in inside if not name.startswith("..")]
     trouble = git.add(specs, "--force", "--ignore-errors") if specs else ""
     return [f"the commit may lack edited documents: {trouble}"] if trouble else []
+
+
+def _listed(names: Sequence[bytes]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(os.fsdecode(name) for name in names[:_SHOWN]) + more
 
 
 def _size(top: str, name: bytes) -> int:

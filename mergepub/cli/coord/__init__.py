@@ -9,6 +9,7 @@ import click
 from mergepub.cli.coord.envelope import CoordGroup
 from mergepub.cli.coord.evidence import evidence_group
 from mergepub.cli.coord.mail import ask_command, inbox_command, reply_command, send_command
+from mergepub.cli.coord.mcp import mcp_command
 from mergepub.cli.coord.own import hook_command, report_command, skill_command, status_command
 from mergepub.cli.coord.radar import radar_command, timeline_command
 from mergepub.cli.coord.run import run_group
@@ -37,5 +38,6 @@ for _command in (
     inbox_command,
     report_command,
     hook_command,
+    mcp_command,
 ):
     coord_command.add_command(_command)
