@@ -52,7 +52,11 @@ def open_store(url: str, *, max_body: int | None = None) -> Store:
 
 
 def default_url() -> str:
-    """``MERGEPUB_STORE``, or the SQLite file in the user's data directory, as a URL."""
+    """``MERGEPUB_STORE``, or the SQLite file in the user's data directory, as a URL.
+
+    Raises:
+        InputError: neither is there.
+    """
     configured = os.environ.get("MERGEPUB_STORE")
     if configured:
         return configured
@@ -66,6 +70,10 @@ def _data_folder() -> str:
         data = os.environ.get("XDG_DATA_HOME", "").strip()
         if not data.startswith("/"):  # a relative one counts as none
             data = os.path.expanduser("~/.local/share")  # noqa: PTH111 - as well as pathlib's
+        if not data.startswith("/"):
+            raise InputError(
+                "there is no home directory to keep documents in", hint="give --store, or set MERGEPUB_STORE"
+            )
         return f"{data}/mergepub"
     from platformdirs import user_data_dir
 

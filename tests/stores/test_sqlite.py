@@ -133,6 +133,16 @@ def test_the_default_store_is_in_the_data_directory_unless_the_environment_says_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs decides")
+@pytest.mark.parametrize("home", ["~", "relative"])
+def test_without_a_home_directory_there_is_no_default_store(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MERGEPUB_STORE", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", home)  # "~" is what stays of it for a user without any
+    with pytest.raises(InputError, match="no home directory"):
+        default_url()
+
+
 # Nothing is created on the way to an error
 
 
