@@ -89,14 +89,14 @@ def _kind(option: click.Option) -> str:
 
 
 def _value(option: click.Option, key: str, setting: Setting) -> Any:
-    """The value as the option takes it: checked by its type, file names starting from the folder of their file."""
+    """The value as the option takes it: checked by its type, file names starting from home or the file's folder."""
     from mergepub.configuration import anchored, beneath
 
     value, layer = setting
     if key == "store":
-        return anchored(value, layer.folder)
+        return anchored(os.path.expanduser(value), layer.folder)  # noqa: PTH111 - pathlib costs milliseconds
     if option.metavar == "FILE":
-        return beneath(value, layer.folder)
+        return beneath(os.path.expanduser(value), layer.folder)  # noqa: PTH111 - as above
     try:
         option.type_cast_value(click.Context(click.Command(key)), value)
     except click.BadParameter as error:

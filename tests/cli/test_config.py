@@ -57,6 +57,14 @@ def test_a_project_is_found_from_below_and_its_relative_names_start_in_it(
     assert Path("../../docs.sqlite").exists()
 
 
+def test_a_name_that_starts_at_home_does(mergepub: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    PROJECT.write_text('store = "~/docs.sqlite"\ntoken-file = "~/token"\n')
+    found = effective(mergepub)
+    assert found["store"][0] == str(tmp_path / "me" / "docs.sqlite")
+    assert found["token-file"][0] == str(tmp_path / "me" / "token")
+
+
 def test_options_of_a_table_reach_their_command_alone(guide_in: Runner) -> None:
     PROJECT.write_text(
         'store = "s.sqlite"\n[publish]\nfavour-path = ["*.md=union"]\non-conflict = "merge"\nretries = 2\n'
