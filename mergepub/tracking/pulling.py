@@ -182,7 +182,11 @@ def fetch_into(store: Store, checkout: Checkout, local: Local, document: Documen
     if before is not None and (before.store, before.path) == (store.url, document.path):
         before = _settled(store, checkout, local, before)
     kept = _keep(checkout, local, before, here, document) if force else ()
-    same = before is not None and (before.store, before.path) == (store.url, document.path)
+    same = before is not None and (before.store, before.path, before.base.incarnation) == (
+        store.url,
+        document.path,
+        document.incarnation,
+    )
     record = Record(checkout.relative(local), store.url, document.path, exactly(document))
     if same and before is not None and here is not None:
         record = replace(record, brought=before.bringing(here, document.body))
