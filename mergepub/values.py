@@ -56,7 +56,7 @@ def _constructor(kind: Any) -> Callable[..., None]:
     lines = "\n".join(f"    _set(self, {name!r}, {name})" for name in fields)
     made: dict[str, Any] = {}
     # The names are those of fields, so they are identifiers; there is no text of anybody else in it.
-    exec(f"def __init__(self, {parameters}):\n{lines}", {"_set": object.__setattr__, **defaults}, made)  # noqa: S102
+    exec(f"def __init__(self, {parameters}):\n{lines}", {"_set": object.__setattr__, **defaults}, made)  # noqa: S102 - as said above
     constructor: Callable[..., None] = made["__init__"]
     constructor.__qualname__ = f"{kind.__qualname__}.__init__"
     constructor.__annotations__ = {name: each.type for name, each in fields.items()} | {"return": None}

@@ -105,3 +105,13 @@ def test_the_quick_start_fails_when_a_step_does_not_do_what_it_says(monkeypatch,
     done = subprocess.run([ROOT / "scripts" / "quickstart"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("quickstart: this should have printed the line: ")
+
+
+def test_the_configuration_is_one(monkeypatch, scratch: Path):
+    on_path(monkeypatch)
+    monkeypatch.delenv("MERGEPUB_STORE")
+    (example,) = blocks("toml")
+    Path("mergepub.toml").write_text(example, "utf-8")
+    shown = subprocess.run(["mergepub", "config", "publish", "--changed"], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[0].split()[:2] == ["store", "https://docs.example.org"]
+    assert "CHANGES*=union" in shown.stdout
