@@ -43,7 +43,7 @@ def effective(context: click.Context, only: Path = ()) -> Iterator[Effective]:
     of_all = {path: list(_of_command(tree, path, root, layers)) for path in tree.commands()}
     general = list(_general(context, of_all[CONFIG]))
     yield from general
-    told = {row[1:] for row in general}
+    told = [row[1:] for row in general]
     for path, rows in of_all.items():
         if path[: len(only)] == only:
             yield from (row for row in rows if row[1:] not in told)

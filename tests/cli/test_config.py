@@ -160,7 +160,7 @@ def test_config_shows_each_value_with_its_source(
     mergepub: Runner, user: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     user.write_text('author = "ann@home"\n[token.create]\nexpires = "90d"\n')
-    PROJECT.write_text('store = "docs.sqlite"\n[publish]\nretries = 5\n')
+    PROJECT.write_text('store = "docs.sqlite"\n[publish]\nretries = 5\nfavour-path = ["*.md=union"]\n')
     monkeypatch.setenv("MERGEPUB_AUTHOR", "bo@desk")
     monkeypatch.delenv("MERGEPUB_AUTHOR")
     monkeypatch.setenv("MERGEPUB_LIST_LIMIT", "7")
@@ -168,6 +168,7 @@ def test_config_shows_each_value_with_its_source(
     project = str(PROJECT.resolve())
     assert found["store"] == (str(tmp_path / "docs.sqlite"), project)
     assert found["publish.retries"] == (5, project)
+    assert found["publish.favour-path"] == (["*.md=union"], project)
     assert found["publish.author"] == ("ann@home", str(user))
     assert found["token.create.expires"] == ("90d", str(user))
     assert found["list.limit"] == ("7", "MERGEPUB_LIST_LIMIT")
