@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mergepub.errors import MergepubError
+from mergepub.errors import MergepubError, UnknownOutcomeError
 
 if TYPE_CHECKING:
     from mergepub.stores.sql import Transaction
@@ -104,6 +104,12 @@ class GroupCommit:
             for job in jobs:
                 job.fail(error)  # there was no transaction to be had: nobody has to wait for that again, one by one
             return True
+        except BaseException:  # the leader alone is interrupted; without an answer the others would wait for ever
+            for job in jobs:
+                job.fail(
+                    UnknownOutcomeError("a writer of the same process was interrupted meanwhile; repeat the write")
+                )
+            raise
         for job in jobs:
             job.done = True
         return True

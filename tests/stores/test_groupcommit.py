@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mergepub.documents import ABSENT, Receipt, Version
-from mergepub.errors import MergepubError, UnavailableError, VersionConflictError
+from mergepub.errors import MergepubError, UnavailableError, UnknownOutcomeError, VersionConflictError
 from mergepub.stores.groupcommit import MOST
 from mergepub.stores.sqlite import SqliteStore
 
@@ -111,6 +111,24 @@ def test_one_operation_that_breaks_does_not_break_the_others(store: SqliteStore)
     assert isinstance(answers.pop(2), MergepubError)
     assert all(isinstance(answer, Receipt) for answer in answers)
     assert len(list(store.list("/d"))) == 5
+
+
+def test_an_interrupt_of_the_leader_leaves_nobody_waiting(store: SqliteStore) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    def kept(call: Callable[[], object]) -> object:
+        try:
+            return call()
+        except KeyboardInterrupt as interrupt:
+            return interrupt
+
+    calls: list[Callable[[], object]] = [lambda n=n: store.publish(f"/d/{n}", b"x", ABSENT) for n in range(5)]
+    calls.append(lambda: store._write("/x", interrupted))
+    answers = at_once(store, [lambda call=call: kept(call) for call in calls])
+    assert sorted(type(answer).__name__ for answer in answers) == ["KeyboardInterrupt", *["UnknownOutcomeError"] * 5]
+    assert list(store.list("/d")) == []
+    assert [store.publish(f"/d/{n}", b"x", ABSENT).version.number for n in range(5)] == [1] * 5
 
 
 def test_a_store_that_stays_locked_keeps_a_group_waiting_once(tmp_path: Path) -> None:
