@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import JSONResponse, Response
 
 from mergepub._version import __version__
-from mergepub.service import docs, documents, listings, openapi, operations
+from mergepub.service import branches, docs, documents, listings, openapi, operations
 from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
 from mergepub.service.gateway import Endpoint, Gateway, answered
 from mergepub.stores import open_store
@@ -35,10 +35,15 @@ _READS = (
     (operations.METRICS, operations.get_metrics),
     (listings.VERSIONS + "/{path:path}", listings.get_versions),
     (listings.LIST + "/{path:path}", listings.get_list),
+    (branches.BRANCHES + "/{path:path}", branches.get_branches),
+    (branches.DECISIONS + "/{path:path}", branches.get_decisions),
 )
 _DOCUMENT = "/{path:path}"
 ROUTES = (
     *(_Route(path, endpoint, method) for path, endpoint in _READS for method in ("GET", "HEAD")),
+    _Route(branches.BRANCHES + "/{path:path}", branches.put_branches, "PUT"),
+    _Route(branches.BRANCHES + "/{path:path}", branches.post_branches, "POST"),
+    _Route(branches.DECISIONS + "/{path:path}", branches.post_decisions, "POST"),
     _Route(_DOCUMENT, documents.get_document, "GET"),
     _Route(_DOCUMENT, documents.get_document, "HEAD"),
     _Route(_DOCUMENT, documents.put_document, "PUT"),

@@ -7,6 +7,7 @@ right to read, writing to branches the right to publish, deciding a right of its
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,16 @@ from mergepub import status_branches
 from mergepub.calls import branching
 from mergepub.documents import EVENTS, TEXT, Receipt, Version
 from mergepub.errors import InputError
-from mergepub.histories import CONTINUE, REBASE, UNDO, BranchReceipt, BranchRevision, DecisionRequest, Place, parse_place
+from mergepub.histories import (
+    CONTINUE,
+    REBASE,
+    UNDO,
+    BranchReceipt,
+    BranchRevision,
+    DecisionRequest,
+    Place,
+    parse_place,
+)
 from mergepub.paths import check_path, check_prefix
 from mergepub.service import labels
 from mergepub.service.labels import parse_number
@@ -48,7 +58,7 @@ async def get_branches(exchange: Exchange) -> Response:
 
     ``?unresolved=1``: the documents at or below the path that have open branches.
     """
-    query = parse_query(exchange.query)
+    query = _checked(parse_query(exchange.query))
     if query.get("unresolved") == "1":
         return await _get_unresolved(exchange, query)
     path = check_path(exchange.path.removeprefix(BRANCHES))
@@ -64,6 +74,21 @@ async def get_branches(exchange: Exchange) -> Response:
     return JSONResponse({"head": status_branches.head_json(head), "branches": rows}, headers=_FRESH)
 
 
+def _checked(query: dict[str, str]) -> dict[str, str]:
+    """``query``, each parameter of its form, whether or not it is used."""
+    limit = query.get("limit", "100")
+    if not (limit.isascii() and limit.isdigit() and len(limit) <= 4 and 1 <= int(limit) <= MOST):
+        raise bad_request(f"limit is a number from 1 to {MOST}")
+    if query.get("unresolved", "0") not in ("0", "1"):
+        raise bad_request("unresolved is 0 or 1")
+    if "version" in query:
+        parse_number("version", query["version"])
+    for name in ("revision", "standing"):
+        if name in query:
+            _place(query[name])
+    return query
+
+
 async def _get_standing(exchange: Exchange, path: str, query: dict[str, str]) -> Response:
     name, number = _place(query["standing"])
     version = parse_number("version", query["version"]) if "version" in query else None
@@ -77,8 +102,6 @@ async def _get_standing(exchange: Exchange, path: str, query: dict[str, str]) ->
 async def _get_unresolved(exchange: Exchange, query: dict[str, str]) -> Response:
     prefix = check_prefix(exchange.path.removeprefix(BRANCHES) or "/")
     limit = query.get("limit", "100")
-    if not (limit.isascii() and limit.isdigit() and len(limit) <= 4 and 1 <= int(limit) <= MOST):
-        raise bad_request(f"limit is a number from 1 to {MOST}")
     found: list[Unresolved] = await exchange.service.call(_keeper(exchange).unresolved, prefix, limit=MOST)
     rows = [
         {"path": each.path, "count": each.count, "branch": each.branch}
@@ -94,9 +117,7 @@ async def get_decisions(exchange: Exchange) -> Response:
     exchange.caller.demand_read(path)
     query = parse_query(exchange.query)
     before = parse_number("after", query["after"]) if "after" in query else None
-    rows: list[Decision] = await exchange.service.call(
-        _keeper(exchange).decisions, path, before=before, limit=MOST + 1
-    )
+    rows: list[Decision] = await exchange.service.call(_keeper(exchange).decisions, path, before=before, limit=MOST + 1)
     keys = [status_branches.decision_json(row) for row in rows[:MOST]]
     answer: dict[str, Any] = {"decisions": keys}
     if len(rows) > MOST:
@@ -126,7 +147,7 @@ async def put_branches(exchange: Exchange) -> Response:
     path = _writable(exchange, BRANCHES, "publish")
     number = exchange.text("Mergepub-Expected-Version")
     if number is None:
-        raise refuse(428, "precondition-required", "name the version that this was made from: Mergepub-Expected-Version")
+        raise refuse(428, "precondition-required", "name the version it was made from: Mergepub-Expected-Version")
     kind = exchange.text("Mergepub-Kind") or TEXT
     if kind not in (TEXT, EVENTS):
         raise bad_request(f"Mergepub-Kind is {TEXT} or {EVENTS}")
@@ -134,7 +155,7 @@ async def put_branches(exchange: Exchange) -> Response:
     how = _labels(exchange) | {
         "source": _label(exchange, "Mergepub-Source") or None,
         "incarnation": exchange.text("Mergepub-Base-Incarnation"),
-        "digest": exchange.text("Mergepub-Base-Digest"),
+        "digest": _digest(exchange),
         "kind": kind,
     }
     body = await exchange.body()
@@ -164,10 +185,12 @@ async def post_decisions(exchange: Exchange) -> Response:
     """Decide: ``Mergepub-Decision`` says how, both heads that were seen are named."""
     path = _writable(exchange, DECISIONS, "decide")
     strategy = _required(exchange, "Mergepub-Decision", "say how to decide: Mergepub-Decision")
-    expected = _required(exchange, "Mergepub-Expected-Version", "name the head that was seen: Mergepub-Expected-Version")
+    expected = _required(exchange, "Mergepub-Expected-Version", "name the head: Mergepub-Expected-Version")
     seen = exchange.text("Mergepub-Branch")
     if strategy != UNDO and seen is None:
         raise refuse(428, "precondition-required", "name the branch that was seen: Mergepub-Branch: BRANCH@R")
+    if strategy == UNDO and exchange.text("Mergepub-Undoes") is None:
+        raise refuse(428, "precondition-required", "name the decision to undo: Mergepub-Undoes")
     body = await exchange.body()
     request = DecisionRequest(
         strategy,
@@ -217,6 +240,13 @@ def _labels(exchange: Exchange) -> dict[str, str]:
 def _label(exchange: Exchange, name: str) -> str:
     value = exchange.single(name)
     return "" if value is None else labels.decode_label(name, value)
+
+
+def _digest(exchange: Exchange) -> str | None:
+    value = exchange.text("Mergepub-Base-Digest") or None
+    if value is not None and not re.fullmatch("[0-9a-f]{64}", value):
+        raise bad_request("Mergepub-Base-Digest is a SHA-256: 64 hexadecimal digits")
+    return value
 
 
 def _number(exchange: Exchange, name: str) -> int | None:

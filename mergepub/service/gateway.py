@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from mergepub.errors import MergepubError, NotFoundError
 from mergepub.service import logs, operations
+from mergepub.service.branches import BRANCHES, DECISIONS
 from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
 from mergepub.service.listings import LIST, VERSIONS
 from mergepub.service.problems import Problem, ProblemError, bad_request, missing, problem_of, refuse, unknown_outcome
@@ -27,6 +28,11 @@ Endpoint = Callable[[Exchange], Awaitable[Response]]
 
 DOCUMENT_METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
 READ_METHODS = ("GET", "HEAD")
+METHODS = {
+    "document": DOCUMENT_METHODS,
+    "branches": (*READ_METHODS, "PUT", "POST"),
+    "decisions": (*READ_METHODS, "POST"),
+}
 OPEN_ROOMS = frozenset({"health", "ready", "openapi.json", "docs"})
 """What a closed service answers without a token: nothing of it is about a document."""
 
@@ -38,7 +44,12 @@ _ROOMS = {
     "/-/docs": "docs",
 }
 # The router sees what kind of thing was asked for, never a path: no pattern of its own can misread one.
-_ROUTED = {"versions": VERSIONS + "/path", "list": LIST + "/path"}
+_ROUTED = {
+    "versions": VERSIONS + "/path",
+    "list": LIST + "/path",
+    "branches": BRANCHES + "/path",
+    "decisions": DECISIONS + "/path",
+}
 _INTERNAL = Problem(500, "internal", "the service failed; its log says where")
 
 
@@ -219,11 +230,13 @@ def _room(path: str) -> str:
         return "versions"
     if path.startswith(LIST + "/"):
         return "list"
+    if path.startswith((BRANCHES + "/", DECISIONS + "/")):
+        return "branches" if path.startswith(BRANCHES) else "decisions"
     return _ROOMS.get(path, "document")
 
 
 def _check_method(exchange: Exchange) -> None:
-    allowed = DOCUMENT_METHODS if exchange.room == "document" else READ_METHODS
+    allowed = METHODS.get(exchange.room, READ_METHODS)
     if exchange.method not in allowed:
         detail = f"{exchange.method} is not done here; {', '.join(allowed)} are"
         raise refuse(405, "method-not-allowed", detail, Allow=", ".join(allowed))

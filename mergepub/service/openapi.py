@@ -60,6 +60,38 @@ SCHEMAS: Described = {
     "Versions": _object({"versions": {"type": "array", "items": _ref("Version")}}),
     "Documents": _object({"documents": {"type": "array", "items": _ref("Document")}}),
     "Status": _object({"status": _TEXT}),
+    "Branch": _object({"branch": _TEXT, "incarnation": _TEXT, "state": _TEXT, "revision": _NUMBER}),
+    "Branches": _object(
+        {},
+        {
+            "head": {"type": "object"},
+            "branches": {"type": "array", "items": _ref("Branch")},
+            "branch": _ref("Branch"),
+            "ancestors": {"type": "array", "items": _TEXT},
+            "unresolved": {"type": "array", "items": _object({"path": _TEXT, "count": _COUNT, "branch": _TEXT})},
+        },
+    ),
+    "Branched": _object(
+        {"incarnation": _TEXT},
+        {
+            "version": _COUNT,
+            "branch": _TEXT,
+            "branch-revision": _NUMBER,
+            "base-version": _NUMBER,
+            "current-version": _COUNT,
+            "epoch": _NUMBER,
+            "unchanged": {"const": True},
+            "replayed": {"const": True},
+        },
+    ),
+    "Decision": _object(
+        {"decision": _COUNT, "strategy": _TEXT, "head-version": _COUNT, "head": _TEXT, "branch": _TEXT},
+        {"version": _COUNT, "result": _TEXT, "resolver": _TEXT, "reason": _TEXT, "modified": _TEXT, "undoes": _COUNT},
+    ),
+    "Decisions": _object({"decisions": {"type": "array", "items": _ref("Decision")}}, {"after": _COUNT}),
+    "Decided": _object(
+        {"version": _COUNT, "decision": _ref("Decision")}, {"replayed": {"const": True}, "current-version": _COUNT}
+    ),
 }
 
 _MEANINGS = {
@@ -142,6 +174,43 @@ _AFTER_VERSION = _parameter("after", "query", _NUMBER, "Only versions below this
 _AFTER_PATH = _parameter("after", "query", {"type": "string", "pattern": r"^[^\u0000]*$"}, "Only paths above this one.")
 _DELETED = _parameter("deleted", "query", {"enum": ["0", "1"]}, "1: deleted documents too.")
 
+_BRANCH_NAME = {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@[1-9][0-9]{0,14})?$"}
+_BRANCH_QUERY = [
+    _parameter("revision", "query", _BRANCH_NAME, "The body of this revision, or of the branch's end."),
+    _parameter("standing", "query", _BRANCH_NAME, "This branch alone, and its common ancestors with the head."),
+    _parameter("version", "query", _NUMBER, "With standing: this version in the head's place."),
+    _parameter("unresolved", "query", {"enum": ["0", "1"]}, "1: documents at or below the path with open branches."),
+    _parameter("limit", "query", {"type": "integer", "minimum": 1, "maximum": MOST}, "With unresolved: so many."),
+]
+_SEEN_HEAD = _header(
+    "Mergepub-Expected-Version", _NUMBER, "The version that this builds on, or that was seen.", required=True
+)
+_BASE = [
+    _header("Mergepub-Base-Incarnation", _PLAIN, "The incarnation that was recorded with the base."),
+    _header("Mergepub-Base-Digest", _DIGEST, "The digest that was recorded with the base."),
+]
+_BRANCH_NAMED = _header("Mergepub-Branch", _BRANCH_NAME, "The branch; BRANCH@R names its known end.", required=True)
+_PLACE = {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}@[1-9][0-9]{0,14}$"}
+_NAMES = {"type": "string", "pattern": r'^\[("[a-z0-9]{0,9}"(, "[a-z0-9]{0,9}"){0,9})?\]$'}
+_BRANCH_SEEN = _header("Mergepub-Branch", _PLACE, "BRANCH@R that was seen; not of an undo.")
+_ACTION = _header("Mergepub-Action", {"enum": ["extend", "take", "abandon"]}, "What to do; extend by default.")
+_EPOCH = _header("Mergepub-Epoch", _NUMBER, "The epoch that the writer holds.")
+_STRATEGY = _header(
+    "Mergepub-Decision", {"enum": ["choose", "continue", "rebase", "reject", "undo"]}, "How.", required=True
+)
+_DECIDING = [
+    _header("Mergepub-Reason", _PLAIN, "Why; in the form of a label."),
+    _header("Mergepub-Approved", _NAMES, "A JSON list of what a rebase replays; in the form of a label."),
+    _header("Mergepub-Acknowledge-Effects", {"enum": ["true", "false"]}, "Conflicting effects of tools are known."),
+    _header("Mergepub-Undoes", _NUMBER, "The decision that an undo takes back."),
+]
+_AFTER_DECISION = _parameter("after", "query", _NUMBER, "Only decisions below this number.")
+_REVISION_HEADERS = {
+    "Mergepub-Branch": "Of a revision: its name, BRANCH@R.",
+    "Mergepub-Parents": "What it was made from.",
+    "Repr-Digest": "SHA-256 of its body (RFC 9530).",
+}
+
 _VERSION_HEADERS = {
     "ETag": "The strong tag of the version: incarnation and number.",
     "Mergepub-Version": "Its number.",
@@ -192,6 +261,10 @@ _DONE = {
     "200": _answer("Unchanged, or done before.", _json("Receipt"), _VERSION_HEADERS),
     "201": _answer("A new version.", _json("Receipt"), _VERSION_HEADERS),
 }
+_BRANCHED = {
+    "200": _answer("Unchanged, or done before; the branch after an action.", _json("Branched")),
+    "201": _answer("A new version, or a new revision of a branch.", _json("Branched")),
+}
 _TOMBSTONE = {"204": _answer("Deleted.", headers={"Mergepub-Version": "The tombstone's number."})}
 _PAGED = {"Link": 'The next page, rel="next", where there is one.'}
 
@@ -238,6 +311,42 @@ _OPERATIONS: dict[tuple[str, str], Described] = {
         _json("Documents"),
         headers=_PAGED,
         parameters=[_FOLDER_PATH, _LIMIT, _AFTER_PATH, _DELETED],
+    ),
+    ("GET", "/-/branches/{path:path}"): _read(
+        "Branches of a document against its head; one revision's body; documents with open branches",
+        "What was asked for.",
+        {**_json("Branches"), **_BYTES},
+        *(404, 409, 410, 412),
+        headers=_REVISION_HEADERS,
+        parameters=[_DOCUMENT_PATH, *_BRANCH_QUERY],
+    ),
+    ("PUT", "/-/branches/{path:path}"): _write(
+        "Publish where the head is the expected version, else keep the body as a sibling of that version",
+        _BRANCHED,
+        *(404, 428),
+        parameters=[_DOCUMENT_PATH, _SEEN_HEAD, *_BASE, *_LABELS, *_PROVENANCE[1:]],
+        requestBody={"content": _BYTES},
+    ),
+    ("POST", "/-/branches/{path:path}"): _write(
+        "Extend one's own branch, take one over, or abandon one",
+        _BRANCHED,
+        *(404, 428),
+        parameters=[_DOCUMENT_PATH, _BRANCH_NAMED, _ACTION, _EPOCH, *_LABELS],
+        requestBody={"content": _BYTES},
+    ),
+    ("GET", "/-/decisions/{path:path}"): _read(
+        "The decisions about branches, newest first",
+        "A page of them; `after` names the next one.",
+        _json("Decisions"),
+        404,
+        parameters=[_DOCUMENT_PATH, _AFTER_DECISION],
+    ),
+    ("POST", "/-/decisions/{path:path}"): _write(
+        "Decide about a branch, with both heads compared",
+        {"200": _answer("Decided before.", _json("Decided")), "201": _answer("Decided.", _json("Decided"))},
+        *(404, 428),
+        parameters=[_DOCUMENT_PATH, _STRATEGY, _SEEN_HEAD, _BRANCH_SEEN, *_DECIDING, _LABELS[0]],
+        requestBody={"content": _BYTES},
     ),
     ("GET", "/-/health"): _read("The process answers", "It does.", _json("Status")),
     ("GET", "/-/ready"): _read("The store answers", "It does.", _json("Status")),

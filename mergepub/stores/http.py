@@ -27,6 +27,7 @@ from mergepub.stores import http_secrets as secrets
 from mergepub.stores import http_wire as wire
 from mergepub.stores import refusals
 from mergepub.stores.contract import Capabilities, Store
+from mergepub.stores.http_branches import HttpBranches
 from mergepub.stores.http_wire import Answer, Call, Timeouts
 from mergepub.stores.wrappers import RetryPolicy
 
@@ -56,7 +57,7 @@ def open_url(url: str, *, max_body: int | None = None) -> Store:
     return HttpStore(url, max_body=max_body)
 
 
-class HttpStore:
+class HttpStore(HttpBranches):
     """A store behind ``mergepub serve``. Safe to share between threads; a forked process connects anew.
 
     ``verify`` reads every version once and compares digest, size and numbering with the history; the hash chain itself
@@ -82,7 +83,7 @@ class HttpStore:
         self._url = url.rstrip("/")
         self._timeouts = timeouts or Timeouts()
         self._policy = policy or RetryPolicy()
-        self._capabilities = Capabilities(max_bytes=max_body)
+        self._capabilities = Capabilities(branches=True, max_bytes=max_body)
         self._given_token, self._token_file = token, token_file
         self._lock = threading.Lock()
         self._session: HttpSession | None = None

@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version
 from mergepub.errors import (
+    BaseUnavailableError,
     BranchError,
     DeniedError,
     DocumentDeletedError,
@@ -192,7 +193,7 @@ def document(call: Call, answer: Answer) -> Document:
     incarnation = answer.headers.get("Mergepub-Incarnation", "")
     if number is None or not incarnation or call.version not in (None, number):
         raise unclear(call, answer, "it does not name the version that it answers")
-    digest = _checked_digest(call, answer)
+    digest = checked_digest(call, answer)
     return Document(
         path=call.path,
         body=answer.body,
@@ -373,7 +374,8 @@ def _merged_from(value: object) -> MergedFrom | None:
     return MergedFrom(base, theirs, digest if isinstance(digest, str) else "")
 
 
-def _checked_digest(call: Call, answer: Answer) -> str:
+def checked_digest(call: Call, answer: Answer) -> str:
+    """The digest of the answer's body, which must be the one that came with it."""
     promised = _promised_digest(answer)
     if promised is None:
         raise unclear(call, answer, "it names no SHA-256 digest of its body")
@@ -532,6 +534,8 @@ def _precondition_failed(call: Call, problem: Mapping[str, Any]) -> MergepubErro
         return RecreatedError(said, expected=expected, current=current)
     if problem.get("reason") == "deleted":
         return DocumentDeletedError(said, expected=expected, current=current)
+    if problem.get("reason") == "base-unavailable":
+        return BaseUnavailableError(said, expected=expected, current=current)
     if current == 0:
         return NotFoundError(said, hint="create it with --expected-version 0")
     if expected == 0:

@@ -23,13 +23,19 @@ def test_every_operation_is_described_and_every_description_is_served(client: Cl
     reads = {"/-/health", "/-/ready", "/-/metrics", "/-/openapi.json", "/-/docs"} | {
         "/-/versions/{path}",
         "/-/list/{path}",
+        "/-/branches/{path}",
+        "/-/decisions/{path}",
         "/{path}",
     }
-    writes = {("PUT", "/{path}"), ("POST", "/{path}"), ("DELETE", "/{path}")}
+    writes = {("PUT", "/{path}"), ("POST", "/{path}"), ("DELETE", "/{path}")} | {
+        ("PUT", "/-/branches/{path}"),
+        ("POST", "/-/branches/{path}"),
+        ("POST", "/-/decisions/{path}"),
+    }
     assert operations == {(method, path) for path in reads for method in ("GET", "HEAD")} | writes
     for path, of in described["paths"].items():
         assert len({each["operationId"] for each in of.values()}) == len(of), path
-    for path in reads - {"/-/versions/{path}", "/{path}"}:
+    for path in reads - {"/-/versions/{path}", "/-/branches/{path}", "/-/decisions/{path}", "/{path}"}:
         assert client.get(path.replace("{path}", "")).status == 200
 
 
