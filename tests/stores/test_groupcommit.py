@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mergepub.documents import ABSENT, Receipt, Version
-from mergepub.errors import MergepubError, UnavailableError, UnknownOutcomeError, VersionConflictError
+from mergepub.errors import MergepubError, UnavailableError, VersionConflictError
 from mergepub.stores.groupcommit import MOST
 from mergepub.stores.sqlite import SqliteStore
 
