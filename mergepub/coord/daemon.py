@@ -67,6 +67,7 @@ class Daemon:
         self._clock = clock or Clock()
         self._state = State(store, str(self._root.data), self._clock, step)
         self._capture = capture or Evidences(self._root.evidence)
+        self._trouble = ""
         self._kept = self._cleaned = self._clock.steady()
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -112,6 +113,7 @@ class Daemon:
         office = self._office
         runs = await office.db(self._state.runs)
         await office.recall()
+        await self._attempted(self._reports.clean_orphans)  # before there is a socket that a report can come from
         self._remove_strays({run.id for run in runs})
         for run in runs:
             try:
@@ -172,7 +174,6 @@ class Daemon:
 
     async def _go_round(self) -> None:
         await self._attempted(self._reports.finish)
-        await self._attempted(self._reports.clean_orphans)
         while True:
             await asyncio.sleep(_ROUND)
             await self._attempted(self._one_round)
@@ -182,8 +183,12 @@ class Daemon:
             done = call()
             if asyncio.iscoroutine(done):
                 await done
+            self._trouble = ""
         except Exception as error:  # the next round may go well
-            self._log(f"a round failed: {type(error).__name__}: {error}")
+            trouble = f"a round failed: {type(error).__name__}: {error}"
+            if trouble != self._trouble:  # told once, not every second
+                self._log(trouble)
+            self._trouble = trouble
 
     async def _one_round(self) -> None:
         now, office = self._clock.steady(), self._office
@@ -213,7 +218,6 @@ class Daemon:
         await asyncio.gather(*(each.close(patience) for each in [*listeners, self._control]))
         await self._observer.close()
         await self._attempted(self._office.keep_all)
-        self._reports.close()
         self._office.close()
         self._root.control.unlink(missing_ok=True)
 

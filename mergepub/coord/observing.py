@@ -55,6 +55,7 @@ class Observer:
         self._intervals = intervals
         self._spots: dict[str, _Spot] = {}
         self._pool = ThreadPoolExecutor(4, "coord-look")
+        self._told = False
 
     async def add(self, run: Run, *, look: bool) -> None:
         """Observe ``run`` from now on; ``look``: and do not return before its first snapshot."""
@@ -92,7 +93,10 @@ class Observer:
                 loop.call_soon_threadsafe(self._note, spot, names)
 
         spot.watch = Watch(root, changed)
-        spot.watch.start()
+        if not spot.watch.start() and not self._told:
+            self._told = True
+            seconds = self._intervals.polling
+            self._office.log(f"the package watchfiles is missing: checkouts are looked at every {seconds:g} seconds")
         spot.task = asyncio.create_task(self._observe(spot))
         return spot
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mergepub.coord import reporting, wire
@@ -16,8 +18,9 @@ from mergepub.errors import MergepubError
 
 if TYPE_CHECKING:
     from mergepub.coord.office import Desk, Office
-    from mergepub.coord.records import Capture, Run
+    from mergepub.coord.records import Capture, Evidence, Run
 
+_AT_ONCE = 8  # captures
 _MARGIN = 5.0  # seconds that a capture may take to notice that its time is over
 
 
@@ -29,11 +32,7 @@ class Reports:
         self._capture = capture
         self._seconds = seconds
         self._cursor = 0
-        self._pool = ThreadPoolExecutor(4, "coord-capture")
-
-    def close(self) -> None:
-        """End the threads; a capture that is under way is left to itself."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def report(self, desk: Desk, params: dict[str, Any]) -> dict[str, Any]:
         """Accept a report: its receipt, once its event is on the timeline.
@@ -52,8 +51,8 @@ class Reports:
     async def _accepted(self, row: Row, run: Run) -> Row:
         try:
             return await self._captured(row, run)
-        except (CaptureError, MergepubError, OSError) as error:
-            why = str(error) or "it took too long"
+        except Exception as error:  # whatever it is, the report is not accepted, and the caller is told so
+            why = _why(error)
             await self._office.db(reporting.fail, self._office.state, row, why)
             text = f"coord.report: the evidence could not be captured: {why}; repeat it with the same key"
             raise CoordError(wire.INTERNAL, text) from error
@@ -62,9 +61,10 @@ class Reports:
         office = self._office
         office.state.step("capture:before")
         documents = sorted(office.radar.files(run.id) or ())
-        loop, deadline = asyncio.get_running_loop(), time.monotonic() + self._seconds
-        captured = loop.run_in_executor(self._pool, lambda: self._capture.capture(run, row.report, documents, deadline))
-        evidence = await asyncio.wait_for(captured, self._seconds + _MARGIN)
+        async with self._places:
+            deadline = time.monotonic() + self._seconds
+            captured = _in_thread(lambda: self._capture.capture(run, row.report, documents, deadline))
+            evidence = await asyncio.wait_for(captured, self._seconds + _MARGIN)
         office.state.step("capture:done")
         return await office.db(reporting.finalise, office.state, row, evidence)
 
@@ -108,9 +108,9 @@ class Reports:
                 await self._published(now)
         except CoordError:
             return  # noted already
-        except (CaptureError, MergepubError, OSError) as error:
-            office.log(f"report {row.id} will be tried again: {error}")
-            await office.db(reporting.retry_later, office.state, now, str(error) or "it took too long")
+        except Exception as error:  # whatever it is, a later attempt may go well
+            office.log(f"report {row.id} will be tried again: {_why(error)}")
+            await office.db(reporting.retry_later, office.state, now, _why(error))
 
     async def clean(self) -> None:
         """Let go of evidence whose time is over."""
@@ -132,3 +132,35 @@ class Reports:
         for ref in await self._office.db(self._capture.refs):
             if ref not in kept:
                 await self._office.db(self._capture.release, ref)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, CaptureError | MergepubError):
+        return str(error)
+    return "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
+
+
+def _in_thread(call: Callable[[], Evidence]) -> asyncio.Future[Evidence]:
+    """Run ``call`` in a thread that keeps no process from ending: a capture that is cut off is made again."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Evidence] = loop.create_future()
+
+    def settle(evidence: Evidence | None, error: Exception | None) -> None:
+        if future.done():
+            return
+        if evidence is not None:
+            future.set_result(evidence)
+        else:
+            future.set_exception(error or CaptureError("there is no evidence"))
+
+    def run() -> None:
+        evidence, trouble = None, None
+        try:
+            evidence = call()
+        except Exception as error:  # it is raised where the future is awaited
+            trouble = error
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, evidence, trouble)
+
+    threading.Thread(target=run, name="coord-capture", daemon=True).start()
+    return future

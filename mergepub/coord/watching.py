@@ -6,6 +6,7 @@ watchfiles is there and the system lets it. Without it, and besides, there is a 
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -143,9 +144,21 @@ class Looker:
         tracked.differs = bool(signature) and _digest(name) not in {tracked.record.base.digest, ""}
 
 
-def queued(checkout: Checkout) -> set[str]:  # noqa: ARG001 - the queue comes with the branches
-    """The documents with a publish in the checkout's queue."""
-    return set()
+def queued(checkout: Checkout) -> set[str]:
+    """The documents with a publish in the checkout's queue: each entry is a JSON file that names its ``path``."""
+    found: set[str] = set()
+    for folder, _, names in os.walk(checkout.inside("queue")):
+        found.update(*(_path_in(os.path.join(folder, name)) for name in names if name.endswith(".json")))
+    return found
+
+
+def _path_in(name: str) -> set[str]:
+    try:
+        with open(name, "rb") as file:
+            path = json.loads(file.read())["path"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()  # sent in this moment, or damaged: sync says so
+    return {path} if isinstance(path, str) else set()
 
 
 def _names(folder: str) -> list[str]:

@@ -73,6 +73,19 @@ def test_what_is_tracked_no_more_is_edited_no_more(root: Path) -> None:
     assert looker.look() == set()
 
 
+def test_a_queued_document_is_edited_until_its_entry_is_gone(root: Path) -> None:
+    track(root, "a.md")
+    looker = Looker(str(root))
+    entry = Path(Checkout(str(root)).inside("queue", "1.json"))
+    entry.parent.mkdir(parents=True)
+    entry.write_text('{"path": "/queued.md", "body": "x"}')
+    (entry.parent / "2.json").write_text("{")
+    assert looker.look() == {"/queued.md"}
+    assert looker.look({str(entry)}) == {"/queued.md"}
+    entry.unlink()
+    assert looker.look({str(entry)}) == set()
+
+
 def test_a_damaged_record_hides_no_other(root: Path) -> None:
     track(root, "a.md")
     track(root, "b.md")
