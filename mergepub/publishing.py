@@ -380,6 +380,8 @@ def _merge(task: _Task, base: HeldBase, theirs: Document, attempt: int) -> Merge
     head = _number(theirs.version)
     if base.incarnation not in ("", theirs.incarnation):
         raise _Refusal(head, "recreated")
+    if head < task.expected:
+        raise _Refusal(head, "base-unavailable")  # a store that was set back: its head is no edit of the base
     if theirs.kind == EVENTS:
         raise _Refusal(head, "events")  # a log's order is meaning: lines of two writers are not woven together
     try:
