@@ -44,7 +44,7 @@ def merge_files(files: Sequence[str], given: Mapping[str, Any], labels: Sequence
     Raises:
         InputError: a file that cannot be read, a label that holds a control character, too many labels.
         BinaryBodyError: a real merge is needed and a file holds a NUL byte.
-        OutputError: the result cannot be written; OURS is then as it was.
+        OutputError: the result cannot be written, or OURS was changed meanwhile; OURS is then as it was.
     """
     how = dict(given)
     stdout, quiet = how.pop("stdout", False), how.pop("quiet", False)
@@ -59,7 +59,7 @@ def merge_files(files: Sequence[str], given: Mapping[str, Any], labels: Sequence
     if stdout:
         write_stdout(*merged.pieces)
     elif merged.pieces != [ours]:
-        replace_file(files[0], *merged.pieces)
+        replace_file(files[0], *merged.pieces, instead_of=ours)
     return min(merged.conflicts, MOST_CONFLICTS)
 
 

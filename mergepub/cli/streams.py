@@ -160,21 +160,21 @@ def _is_store(target: str) -> bool:
     return head.startswith(b"SQLite format 3\0") and head.endswith(b"MPub")
 
 
-def replace_file(name: str, *pieces: Piece) -> None:
+def replace_file(name: str, *pieces: Piece, instead_of: bytes | None = None) -> None:
     """Make ``pieces`` the content of ``name``, whole or not at all: written beside it, synced, renamed over it.
 
     Mode and owner are kept; of a symbolic link the target is replaced. What is no regular file (a pipe, a device) is
-    written to directly.
+    written to directly. ``instead_of``: what the file held when it was read; it is replaced only if it still does.
 
     Raises:
-        OutputError: naming the file; it is then as it was.
+        OutputError: naming the file; it is then as it was, or as somebody else made it.
     """
     target = os.path.realpath(name)
     try:
         if _is_special(target):
             _write_special(target, pieces)
         else:
-            _exchange(target, pieces)
+            _exchange(target, pieces, instead_of)
     except OSError as error:
         raise OutputError(
             f"cannot write {name}: {why(error)}", hint="name a file in a directory that can be written to"
@@ -195,7 +195,7 @@ def _write_special(target: str, pieces: Sequence[Piece]) -> None:
         os.close(fd)
 
 
-def _exchange(target: str, pieces: Sequence[Piece]) -> None:
+def _exchange(target: str, pieces: Sequence[Piece], instead_of: bytes | None) -> None:
     try:
         before = os.stat(target)  # noqa: PTH116 - as above
     except FileNotFoundError:
@@ -203,6 +203,8 @@ def _exchange(target: str, pieces: Sequence[Piece]) -> None:
     beside = _name_beside(target)
     try:
         _create(beside, pieces, before)
+        if instead_of is not None and read_file(target) != instead_of:
+            raise OutputError(f"{target} was changed meanwhile; it was left as it is", hint="run the command again")
         os.replace(beside, target)  # noqa: PTH105 - as above
     finally:
         _remove(beside)

@@ -220,6 +220,23 @@ def test_a_file_is_replaced_whole_or_not_at_all(step, error, scratch: Path, monk
     assert Path("kept").read_bytes() == b"before"
 
 
+def test_a_file_that_was_edited_during_its_merge_keeps_the_edit(mergepub: Runner, monkeypatch):
+    for name, body in (("ours", b"1\n2\nO\n"), ("base", b"1\n2\n3\n"), ("theirs", b"T\n2\n3\n")):
+        Path(name).write_bytes(body)
+    sync = os.fsync
+
+    def edit_and_sync(fd: int) -> None:
+        Path("ours").write_bytes(b"1\n2\nsaved by an editor\n")
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", edit_and_sync)
+    result = mergepub("merge", "ours", "base", "theirs")
+    assert result.status == 255
+    assert "ours was changed meanwhile; it was left as it is" in result.err
+    assert Path("ours").read_bytes() == b"1\n2\nsaved by an editor\n"
+    assert present() == ["base", "ours", "theirs"]
+
+
 def test_short_writes_lose_nothing(scratch: Path, monkeypatch):
     """Pipes and full sockets take a part of what they are given."""
     writev, write = os.writev, os.write
