@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mergepub import status
-from mergepub.cli.streams import check_output, replace_file, say, write_stdout
+from mergepub.cli.streams import check_output, complain, replace_file, say, write_stdout
 from mergepub.errors import InputError, OutputError
 from mergepub.values import dataclass
 
@@ -49,7 +49,7 @@ def answer(outcome: Outcome, path: str, form: Form, file: str = "FILE", *, hints
     """Give ``outcome`` in its ``form`` and return the exit status. ``hints`` take the place of the general ones.
 
     Raises:
-        OutputError: the file or standard output cannot be written. The block is printed even when the file cannot be:
+        OutputError: the file or standard output cannot be written. The keys are printed even when the file cannot be:
             what was published, was.
     """
     body = None if form.no_body else status.body(outcome)
@@ -57,11 +57,13 @@ def answer(outcome: Outcome, path: str, form: Form, file: str = "FILE", *, hints
     if form.output is not None and body is not None:
         trouble = _written(form.output, body)
         body = None
-    if form.json and trouble is None:
+    if form.json:
+        if trouble:
+            return _told(trouble, outcome)
         write_json(status.to_json(outcome, body=body is not None))
     elif form.body_only:
         write_stdout(body or b"")
-    elif not form.json:
+    else:
         block = painted(status.block(outcome))
         write_stdout(block if body is None else b"".join((block, b"\n", body)))
     for line in status.hints(outcome, path, file) if hints is None else hints:
@@ -69,6 +71,15 @@ def answer(outcome: Outcome, path: str, form: Form, file: str = "FILE", *, hints
     if trouble:
         raise trouble
     return status.exit_status(outcome)
+
+
+def _told(trouble: OutputError, outcome: Outcome) -> int:
+    """Tell of a file that could not be written, in the one object that there may be, beside what did happen."""
+    envelope = status.error_json(trouble)
+    envelope["error"] |= status.fields(outcome)
+    write_json(envelope)
+    complain(trouble)
+    return trouble.exit_status
 
 
 def _written(name: str, body: bytes) -> OutputError | None:

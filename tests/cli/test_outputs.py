@@ -202,6 +202,16 @@ def test_a_file_that_turns_out_unwritable_still_gives_the_block(guide: bytes, me
     assert "out.md" not in present()
 
 
+def test_json_tells_of_an_unwritable_file_and_of_what_was_published(guide: bytes, mergepub: Runner, monkeypatch):
+    monkeypatch.setattr(os, "replace", failing(OSError(28, "No space left on device")))
+    result = mergepub(*OVERLAP, "-o", "out.md", "--json", stdin=b"one\ntwo\nthree\nfour\nFIVE\n")
+    answer = json.loads(result.out)
+    assert (result.status, answer["ok"], answer["error"]["code"]) == (2, False, 2)
+    assert "out.md" in answer["error"]["message"]
+    assert (answer["error"]["status"], answer["error"]["version"], answer["error"]["merged"]) == ("ok", 3, True)
+    assert result.err.startswith("mergepub: cannot write out.md: No space left on device\n")
+
+
 def failing(error: BaseException):
     def fail(*_: object, **__: object) -> None:
         raise error
