@@ -382,6 +382,8 @@ def hints(outcome: Outcome, path: str, file: str = "FILE") -> list[str]:
     """The lines for standard error: unterminated sides, what happened, and last the next command to type."""
     if isinstance(outcome, Branched):
         return [_branched_sentence(outcome), f"next: mergepub branches {shlex.quote(path)}"]
+    if isinstance(outcome, Queued):
+        return ["It waits in the local queue.", "next: mergepub sync"]
     if exit_status(outcome) == 0:
         return []
     sides = [f"{side}: no newline at end" for side in outcome.unterminated] if isinstance(outcome, Overlap) else []

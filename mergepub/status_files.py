@@ -185,7 +185,10 @@ def standing_keys(standing: Standing) -> dict[str, Any]:
         "contained": standing.contained,
         "unanswered": standing.unanswered,
         "interrupted": standing.interrupted,
+        "queued": standing.queued,
     }
+    if standing.unresolved:
+        keys["unresolved-branches"] = standing.unresolved
     return keys | {key: True for key, value in flags.items() if value}
 
 
@@ -198,7 +201,13 @@ def standing_words(standing: Standing) -> str:
         words = f"{standing.reason} there"
     if standing.state == "conflict" and standing.line:
         words += f" at line {standing.line}"
-    notes = {"sent, no answer yet": standing.unanswered, "interrupted": standing.interrupted}
+    many = "1 unresolved branch" if standing.unresolved == 1 else f"{standing.unresolved} unresolved branches"
+    notes = {
+        "sent, no answer yet": standing.unanswered,
+        "interrupted": standing.interrupted,
+        "queued": standing.queued,
+        f"{many} there": bool(standing.unresolved),
+    }
     return ", ".join([words, *(note for note, is_so in notes.items() if is_so)])
 
 

@@ -19,7 +19,7 @@ from mergepub.errors import InputError, OutputError
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "log", "diff", "delete", "revert"),
     "Tracked files": ("pull", "push", "status", "resolve", "mv"),
-    "Branches": ("branches", "branch", "decide", "decisions"),
+    "Branches": ("branches", "branch", "decide", "decisions", "sync"),
     "Coordination": ("coord",),
     "Service, store and tool": ("serve", "token", "store", "verify", "mcp", "config", "doctor", "completion"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +31,8 @@ from mergepub.cli.options import (
     verb,
 )
 from mergepub.cli.peers import warn_of_peers
-from mergepub.errors import InputError
+from mergepub.cli.streams import complain
+from mergepub.errors import InputError, UnavailableError
 from mergepub.outcomes import Branched
 from mergepub.paths import check_path
 
@@ -125,6 +127,8 @@ def options_of(given: Mapping[str, Any]) -> publishing.MergeOptions:
     help="When the head is another version: report it, merge and publish, merge for review, or keep a branch.",
 )
 @click.option("--branch", "branch", metavar="NAME", help="Add to the end of your own branch instead.")
+@click.option("--queue", is_flag=True, help="Keep it in the local queue; mergepub sync sends it.")
+@click.option("--offline", is_flag=True, help="Keep it there when the store cannot be reached.")
 @click.option("--kind", type=click.Choice(["text", "events"]), help="What a new document is: text, or a log of events.")
 @click.option("--retries", type=Digits(least=1), default=3, help="Merges that may lose the race.")
 @click.option(
@@ -159,10 +163,38 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     warn_of_peers([path])
     if given["branch"] is not None:
         return _publish_to_branch(context, path, file, form, given)
+    read = cache(lambda: read_body(file, allow_empty=given["allow_empty"]))  # standard input can be read once
+    if given["queue"]:
+        return _queue(context, path, file, read, form, given)
+    try:
+        return _publish_now(context, path, file, read, form, given | {"favour": favour})
+    except UnavailableError as error:
+        from mergepub.queueing import is_away
+
+        if not given["offline"] or not is_away(error):
+            raise
+        complain(error)
+        return _queue(context, path, file, read, form, given)
+
+
+def _queue(  # noqa: PLR0917 - what the command line said
+    context: click.Context, path: str, file: str, read: Callable[[], bytes], form: Form, given: dict[str, Any]
+) -> int:
+    from mergepub.cli.queued import queue_publish
+
+    queued = queue_publish(context, path, file, read(), given)
+    if queued is None:
+        raise _no_version(path, file)
+    return answer(queued, path, form)
+
+
+def _publish_now(  # noqa: PLR0917 - what the command line said
+    context: click.Context, path: str, file: str, read: Callable[[], bytes], form: Form, given: dict[str, Any]
+) -> int:
     if file not in ("", "-") and "\0" not in file and may_be_tracked(file):
         from mergepub.cli.publish_tracked import tracked_publish
 
-        done = tracked_publish(context, path, file, form, given | {"favour": favour})
+        done = tracked_publish(context, path, file, form, given)
         if done is not None:
             return done
     expected = given["expected_version"]
@@ -170,11 +202,11 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
         raise _no_version(path, file)
     if given["update"]:
         raise InputError(f"{file} is not tracked as {path}, so --update cannot write to it", hint="use -o FILE")
-    body = read_body(file, allow_empty=given["allow_empty"])
+    body = read()
     if form.output is not None and may_be_tracked(form.output):
         from mergepub.cli.publish_tracked import publish_into
 
-        done = publish_into(context, path, body, form, given | {"favour": favour})
+        done = publish_into(context, path, body, form, given)
         if done is not None:
             return done
     outcome = publish(
@@ -187,7 +219,7 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
         author=given["author"],
         message=given["message"],
         merge_options=options_of(given),
-        favour=favour,
+        favour=given["favour"],
         allow_markers=given["allow_markers"],
         kind=given["kind"],
     )

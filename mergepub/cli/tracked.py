@@ -75,6 +75,10 @@ class Stores:
             )
         return self._open(record.store)
 
+    def at(self, url: str) -> Store:
+        """The store at ``url``, as a record or a queued publish names it."""
+        return self._open(url)
+
     def _open(self, url: str) -> Store:
         if url not in self._opened:
             self._opened[url] = self._context.with_resource(opened(url))

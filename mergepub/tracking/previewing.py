@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
+from mergepub.checkout import queue
 from mergepub.checkout.records import NO_DOCUMENT
 from mergepub.checkout.replacing import pending
 from mergepub.documents import digest_of
@@ -20,7 +21,7 @@ from mergepub.values import dataclass
 if TYPE_CHECKING:
     from mergepub.checkout import Checkout, Local, Record
     from mergepub.documents import Document
-    from mergepub.stores.contract import Store
+    from mergepub.stores.contract import BranchStore, Store
     from mergepub.tracking.sending import How
 
 State = Literal["unchanged", "edited", "newer", "both", "conflict", "missing", "gone"]
@@ -34,6 +35,7 @@ class Standing:
     "conflict"; "missing" here; "gone" there (deleted, created anew, or no longer what it was: ``reason``). ``version``
     is that of the base, ``current`` the head's. ``line``: where FILE's first conflict block starts. ``unanswered``:
     something was sent and no answer came; ``interrupted``: a change of FILE was begun and neither finished nor undone.
+    ``queued``: a publish waits in the local queue; ``unresolved``: branches of the document that nobody decided about.
     """
 
     file: str
@@ -48,6 +50,8 @@ class Standing:
     line: int | None = None
     unanswered: bool = False
     interrupted: bool = False
+    queued: bool = False
+    unresolved: int = 0
 
 
 def standing(store: Store | None, checkout: Checkout, record: Record) -> Standing:
@@ -61,9 +65,18 @@ def standing(store: Store | None, checkout: Checkout, record: Record) -> Standin
     found = _seen_here(record, local, ours)
     if any(intent.file == record.file for intent in pending(checkout)):
         found = replace(found, interrupted=True)
+    waiting = queue.last_of(checkout, record.store, record.path) is not None
+    found = replace(found, queued=waiting, unresolved=_unresolved(store, record.path))
     if store is None:
         return found
     return _seen_there(Work(store, checkout, local, record), found, ours)
+
+
+def _unresolved(store: Store | None, path: str) -> int:
+    if store is None or not store.capabilities.branches:
+        return 0
+    found = cast("BranchStore", store).unresolved(path, limit=1)
+    return next((each.count for each in found if each.path == path), 0)
 
 
 def _seen_here(record: Record, local: Local, ours: bytes | None) -> Standing:

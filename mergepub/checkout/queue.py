@@ -1,0 +1,173 @@
+"""Publishes that wait to be sent: one folder an entry in ``.mergepub/queue/``, in the order in which they were made.
+
+An entry holds everything that sending it needs: policy, base identity, the exact bytes of base and body. Adding and
+removing one is a single rename of its folder, so a command that is killed leaves whole entries alone. Callers hold the
+checkout's lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from mergepub.checkout import disk
+from mergepub.documents import digest_of
+from mergepub.errors import CheckoutError
+
+if TYPE_CHECKING:
+    from mergepub.checkout.home import Checkout
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What an entry's body was made from.
+
+    ``version``, ``incarnation`` and ``digest`` as a publish has them; ``digest`` is None where the bytes are not at
+    hand. ``contained``: that version only contains the bytes. ``former``: the id of the entry whose body it was, while
+    that one waits too. ``branch``, ``revision``, ``epoch``: the end of the branch on which the former was kept.
+    """
+
+    version: int
+    incarnation: str = ""
+    digest: str | None = None
+    contained: bool = False
+    former: str | None = None
+    branch: str | None = None
+    revision: int = 0
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One publish that waits. ``file`` is the tracked file that it came from, relative to the checkout, or empty."""
+
+    id: str
+    store: str
+    path: str
+    digest: str
+    start: Start
+    policy: str = "fail"
+    author: str = ""
+    message: str = ""
+    retries: int = 3
+    kind: str | None = None
+    allow_markers: bool = False
+    file: str = ""
+
+
+def entries(checkout: Checkout) -> list[Entry]:
+    """All entries, the oldest first.
+
+    Raises:
+        CheckoutError: one of them is damaged.
+    """
+    return [_load(checkout, name) for name in _names(checkout)]
+
+
+def last_of(checkout: Checkout, store: str, path: str) -> Entry | None:
+    """The newest entry of a document."""
+    return next((entry for entry in reversed(entries(checkout)) if (entry.store, entry.path) == (store, path)), None)
+
+
+def add(checkout: Checkout, entry: Entry, body: bytes, base: bytes | None) -> Entry:
+    """Keep ``entry`` behind all others, durably; the entry with the id that it was given."""
+    last = next(reversed(_names(checkout)), "00000000")
+    named = replace(entry, id=f"{int(last[:8]) + 1:08d}-{os.urandom(4).hex()}")
+    folder = _folder(checkout, f".{named.id}")
+    disk.make_folder(folder)
+    for content in (body, base):
+        if content is not None:
+            disk.put(os.path.join(folder, digest_of(content)), content)
+    disk.put(os.path.join(folder, "entry.json"), _json(named))
+    os.rename(folder, _folder(checkout, named.id))
+    disk.sync_folder(_folder(checkout))
+    return named
+
+
+def start_from(checkout: Checkout, entry: Entry, start: Start, base: bytes | None) -> Entry:
+    """Let ``entry`` be made from something else than was said when it was added: what its former has become."""
+    later = replace(entry, start=start)
+    folder = _folder(checkout, entry.id)
+    if base is not None:
+        disk.put(os.path.join(folder, digest_of(base)), base)
+    disk.put(os.path.join(folder, "entry.json"), _json(later))
+    return later
+
+
+def body_of(checkout: Checkout, entry: Entry, digest: str) -> bytes:
+    """The bytes of an entry with this digest.
+
+    Raises:
+        CheckoutError: they are not there, or not what they were.
+    """
+    name = os.path.join(_folder(checkout, entry.id), digest)
+    body = disk.read(name)
+    if body is None or digest_of(body) != digest:
+        raise _damaged(name, entry.id)
+    return body
+
+
+def remove(checkout: Checkout, entry: Entry) -> None:
+    """Take an entry out, durably."""
+    gone = _folder(checkout, f".{entry.id}")
+    os.rename(_folder(checkout, entry.id), gone)
+    disk.sync_folder(_folder(checkout))
+    _sweep(gone)
+
+
+def _names(checkout: Checkout) -> list[str]:
+    try:
+        names = sorted(os.listdir(_folder(checkout)))
+    except FileNotFoundError:
+        return []
+    return [name for name in names if not name.startswith(".")]
+
+
+def sweep(checkout: Checkout) -> None:
+    """Remove what a killed command left of entries that were being added or taken out."""
+    for name in _leftovers(checkout):
+        _sweep(_folder(checkout, name))
+
+
+def _leftovers(checkout: Checkout) -> Iterator[str]:
+    folder = _folder(checkout)
+    if os.path.isdir(folder):
+        yield from (name for name in os.listdir(folder) if name.startswith("."))
+
+
+def _sweep(folder: str) -> None:
+    for name in os.listdir(folder):
+        disk.remove(os.path.join(folder, name))
+    os.rmdir(folder)
+
+
+def _folder(checkout: Checkout, *names: str) -> str:
+    return checkout.inside("queue", *names)
+
+
+def _json(entry: Entry) -> bytes:
+    return json.dumps({"format": FORMAT, **asdict(entry)}, indent=1).encode() + b"\n"
+
+
+def _load(checkout: Checkout, name: str) -> Entry:
+    file = os.path.join(_folder(checkout, name), "entry.json")
+    text = disk.read(file)
+    try:
+        fields = json.loads(text or b"")
+        if fields.pop("format") != FORMAT:
+            raise CheckoutError(f"{file} was written by a newer mergepub", hint="use that one here too")
+        return Entry(**{**fields, "start": Start(**fields["start"])})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise _damaged(file, name) from None
+
+
+def _damaged(file: str, name: str) -> CheckoutError:
+    return CheckoutError(
+        f"{file} is missing or damaged, so it is not known what was to be published",
+        hint=f"mergepub sync --drop {name} takes it out of the queue and keeps its files",
+    )
