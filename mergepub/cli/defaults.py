@@ -35,7 +35,7 @@ def _layer(name: str) -> Layer:
 
     try:
         table = tomllib.loads(read_file(name).decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{name} is not TOML: {error}", hint="mend the line, or move the file away") from None
     return Layer(name, os.path.dirname(name), table)  # noqa: PTH120 - pathlib costs every command milliseconds
 

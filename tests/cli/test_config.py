@@ -130,6 +130,7 @@ def test_a_token_file_of_the_configuration_is_below_every_token_of_the_environme
         ("[publish]\nours = true", "ours cannot be configured"),
         ('token = "mp_c0ffee"', "token holds a secret in clear"),
         ("retries", "is not TOML"),
+        pytest.param("a = " + "[" * 100_000, "is not TOML", id="nested too deeply"),
         ("\udc80", "is not TOML"),
     ],
 )
