@@ -130,7 +130,8 @@ class Listener:
         assert task is not None, "streams make a task for each connection"
         conversation = self._tasks[task] = _Conversation(reader, writer, self._answer, self._limits)
         try:
-            await conversation.run()
+            with suppress(asyncio.CancelledError):  # cut off by close; older asyncio takes the word for a fault
+                await conversation.run()
         finally:
             del self._tasks[task]
 

@@ -226,5 +226,9 @@ def living(*options: str, url: str | None = None, program: tuple[str, ...] = ())
     try:
         made.start()
         yield made
+        if made.process is not None:
+            made.stop()
+        assert "Traceback" not in made.log(), made.log()
+        assert "never retrieved" not in made.log()
     finally:
         made.remove()
