@@ -27,9 +27,7 @@ class CoordGroup(HelpInBytes, click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what goes wrong is its envelope, and words on standard error."""
-        kept = getattr(
-            ctx, "_protected_args", None
-        )  # the name; older releases of click say it openly
+        kept = getattr(ctx, "_protected_args", None)  # the name; older releases of click say it openly
         arguments = [*(getattr(ctx, "protected_args", []) if kept is None else kept), *ctx.args]
         try:
             return super().invoke(ctx)
