@@ -1,16 +1,21 @@
-"""Is there a ``.mergepub/`` near a file? Asked before what tracks files is imported; no import beyond ``os``."""
+"""Is a file tracked? Asked before what tracks files is imported; ``checkout.home`` is what knows, and says the same."""
 
 from __future__ import annotations
 
 import os
+from hashlib import sha256
+
+HOME = ".mergepub"
 
 
 def may_be_tracked(file: str) -> bool:
-    """Whether a folder above ``file`` (or above what it links to) holds a ``.mergepub``; without one it is not."""
-    folder = os.path.dirname(os.path.realpath(file))
-    while not os.path.lexists(os.path.join(folder, ".mergepub")):
-        above = os.path.dirname(folder)
-        if above == folder:
+    """Whether anything is remembered of ``file`` in the nearest ``.mergepub`` above it (above what it links to)."""
+    target = os.path.realpath(file)
+    root = os.path.dirname(target)
+    while not os.path.exists(os.path.join(root, HOME)):
+        above = os.path.dirname(root)
+        if above == root:
             return False
-        folder = above
-    return True
+        root = above
+    key = sha256(os.fsencode(os.path.relpath(target, root))).hexdigest()[:40]
+    return os.path.exists(os.path.join(root, HOME, "files", key))

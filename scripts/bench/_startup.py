@@ -39,15 +39,16 @@ class Line:
     wall: list[float] = field(default_factory=list)
 
     def run(self, number: int) -> None:
-        nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
+        streams = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
+        streams.append((os.POSIX_SPAWN_OPEN, 2, "errors.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         argv = self.command(number)
         begun = time.perf_counter()
-        child = os.posix_spawn(argv[0], argv, environment(), file_actions=nothing)
+        child = os.posix_spawn(argv[0], argv, environment(), file_actions=streams)
         _, status, used = os.wait4(child, 0)
         self.wall.append((time.perf_counter() - begun) * 1e3)
         self.cpu.append((used.ru_utime + used.ru_stime) * 1e3)
         code = os.waitstatus_to_exitcode(status)
-        assert code == 0, f"{' '.join(argv)} ended with {code}"
+        assert code == 0, f"{' '.join(argv)} ended with {code}:\n{Path('errors.txt').read_text()}"
 
 
 def environment() -> dict[str, str]:

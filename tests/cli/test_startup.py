@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mergepub.cli.app import VERBS
+from mergepub.cli.nearby import may_be_tracked
 from tests.stores.http_service import HttpService
 
 if TYPE_CHECKING:
@@ -102,10 +103,25 @@ def test_a_configuration_file_costs_its_parser_and_nothing_else(monkeypatch: pyt
     assert imported("fetch", "/docs/guide.md") == LOCAL | {"tomllib", "mergepub.configuration"}
 
 
-def test_tracking_is_imported_where_something_is_tracked_alone(mergepub: Runner) -> None:
+def test_tracking_is_imported_for_what_is_tracked_alone(mergepub: Runner) -> None:
     assert mergepub("fetch", "/docs/guide.md", "-o", "guide.md").status == 0
     assert imported("status") == LOCAL | TRACKING
-    assert imported("publish", "/docs/other.md", "new.md", "--expected-version", "0") >= LOCAL | TRACKING
+    assert imported("publish", "/docs/other.md", "new.md", "--expected-version", "0") == LOCAL
+    assert imported("publish", "/docs/guide.md", "guide.md") >= LOCAL | TRACKING
+
+
+def test_what_is_tracked_is_told_before_tracking_is_imported(mergepub: Runner, monkeypatch) -> None:
+    assert not may_be_tracked("guide.md")
+    Path("sub").mkdir()
+    assert mergepub("fetch", "/docs/guide.md", "-o", "sub/guide.md").status == 0
+    Path("link.md").symlink_to("sub/guide.md")
+    assert may_be_tracked("sub/guide.md")
+    assert may_be_tracked("link.md")
+    assert not may_be_tracked("sub/other.md")
+    assert not may_be_tracked("new.md")
+    monkeypatch.chdir("sub")
+    assert may_be_tracked("guide.md")
+    assert may_be_tracked(str(Path("guide.md").resolve()))
 
 
 def test_the_help_of_every_command_needs_no_store_and_no_request() -> None:
