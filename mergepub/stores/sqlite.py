@@ -309,8 +309,12 @@ class SqliteStore(SqlBranchStore):
 
 
 def _code(error: sqlite3.Error) -> int:
-    """The primary result code; errors that Python's module raises itself carry none."""
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+    """The primary result code; errors that Python's module raises itself carry none.
+
+    Of these an ``OperationalError`` is about text in the store that is not UTF-8, the others about a wrong use.
+    """
+    own = sqlite3.SQLITE_CORRUPT if isinstance(error, sqlite3.OperationalError) else sqlite3.SQLITE_MISUSE
+    return getattr(error, "sqlite_errorcode", own) & 0xFF
 
 
 def _uri(file: str) -> str:

@@ -321,6 +321,15 @@ def test_a_new_store_never_takes_over_the_log_that_a_deleted_one_left(file: Path
     other.close()
 
 
+def test_text_in_the_store_that_is_not_utf8_is_damage(file: Path, store: SqliteStore) -> None:
+    store.publish(DOC, b"1", ABSENT)
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE revisions SET author = CAST(x'ff' AS TEXT)")
+    connection.close()
+    for call in (lambda: store.fetch(DOC), lambda: list(store.versions(DOC)), lambda: list(store.verify())):
+        assert isinstance(refused(call), InvalidStoreError)
+
+
 def test_damage_that_even_the_message_about_it_cannot_say_is_damage(file: Path, store: SqliteStore) -> None:
     store.publish(DOC, b"1", ABSENT)
     store.close()
