@@ -46,6 +46,15 @@ class Repository:
         inside = os.path.relpath(local.target, self.top)
         return _git(self.top, "cat-file", "--filters", f"{commit}:{inside}")
 
+    def changed_since(self, revision: str) -> list[str] | None:
+        """The files that differ from ``revision`` and are here, with their full names; None where git knows no such."""
+        out = _git(
+            self.top, "diff", "--name-only", "-z", "--no-renames", "--diff-filter=d", "--end-of-options", revision, "--"
+        )
+        if out is None:
+            return None
+        return [os.path.realpath(os.path.join(self.top, os.fsdecode(name))) for name in out.split(b"\0") if name]
+
 
 def _below_git(folder: str) -> bool:
     while not os.path.exists(os.path.join(folder, ".git")):

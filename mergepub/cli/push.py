@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,25 +11,43 @@ import click
 from mergepub import status_files
 from mergepub.cli.answers import write_json
 from mergepub.cli.favours import favour_for
-from mergepub.cli.mentions import mention
+from mergepub.cli.mentions import MOST, mention
 from mergepub.cli.options import Digits, json_option, label_options, last_given, store_option, switch, verb
 from mergepub.cli.peers import warn_of_peers
 from mergepub.cli.publish import merge_options, options_of
-from mergepub.cli.streams import say, write_stdout
-from mergepub.errors import InputError, NotFoundError
-from mergepub.paths import check_path, check_prefix
+from mergepub.cli.streams import printable, say, write_stdout
+from mergepub.errors import InputError
 
 if TYPE_CHECKING:
-    from mergepub.checkout import Checkout, Local
-    from mergepub.cli.tracked import Stores
+    from mergepub.cli.push_plan import Plan
+    from mergepub.stores.contract import Store
     from mergepub.tracking.pushing import Pushed
     from mergepub.tracking.sending import How
 
+ALIGNED = 200
+"""Up to so many files the columns are as wide as what stands in them; beyond, rows are written as they come."""
 
-@verb("push", "mergepub push tracked.md -m 'Say how'", "mergepub push new.md --prefix /docs --dry-run")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+
+@verb(
+    "push",
+    "mergepub push tracked.md -m 'Say how'",
+    "mergepub push new.md --prefix /docs --dry-run",
+    "mergepub push . --prefix /notes --jobs 8",
+)
+@click.argument("files", metavar="FILE|DIR...", nargs=-1, required=True)
 @click.option("--prefix", metavar="PREFIX", help="Where files that are not tracked yet go, by their relative path.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen; write nothing, anywhere.")
+@click.option(
+    "--changed-since", metavar="REV", help="Only files that, as git diff says, changed since that commit or branch."
+)
+@click.option("--jobs", type=Digits(least=1, most=64), default=8, help="So many files at a time.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "github"]),
+    default="text",
+    help="github: workflow annotations on the files in conflict, too.",
+)
 @click.option(
     "--on-conflict",
     type=click.Choice(["merge", "fail"]),
@@ -52,26 +70,30 @@ if TYPE_CHECKING:
 @store_option
 @click.pass_context
 def push_command(context: click.Context, /, files: tuple[str, ...], **given: Any) -> int:
-    """Publish tracked files that changed here, merged with what others published since.
+    """Publish files that changed here, merged with what others published since.
 
-    A document that does not exist is created. A conflict leaves its FILE untouched and stops no other; mergepub pull or
-    mergepub resolve brings the markers. At the end a line says how many files were published, merged, unchanged,
-    conflicted, failed.
+    Of a folder, all files below it that are not hidden and that no .mergepubignore names. A document that does not
+    exist is created. A conflict leaves its FILE untouched and stops no other; mergepub pull or mergepub resolve brings
+    the markers. At the end a line says how many files were published, merged, unchanged, conflicted, failed.
     """
+    from mergepub.cli.push_plan import plan_push
     from mergepub.cli.tracked import Stores
 
+    if given["json"] and given["form"] != "text":
+        raise InputError("--json and --format github contradict each other", hint="give one of them")
     stores = Stores(context)
-    results = list(push(stores, files, given | {"favour": last_given(context, "ours", "theirs")}))
-    return _answer(results, json=given["json"], dry_run=given["dry_run"])
+    plan = plan_push(stores, files, given["prefix"], given["changed_since"])
+    given |= {"favour": last_given(context, "ours", "theirs")}
+    quiet = any(map(os.path.isdir, files))
+    return _answer(push(plan, given), plan, given, quiet=quiet)
 
 
-def push(stores: Stores, names: Sequence[str], given: dict[str, Any]) -> Iterable[Pushed]:
-    """Publish the files of those names; what each came to."""
-    from mergepub.cli.tracked import by_checkout, held
+def push(plan: Plan, given: dict[str, Any]) -> Iterator[Pushed]:
+    """Publish the files of the plan; what each came to, in order."""
+    from mergepub.cli.tracked import held
 
-    checkouts = [(checkout, _by_store(stores, checkout, locals_, given)) for checkout, locals_ in by_checkout(names)]
-    warn_of_peers(path for _, batches in checkouts for _, pairs in batches for _, path in pairs)
-    for checkout, batches in checkouts:
+    warn_of_peers(plan.paths())
+    for checkout, batches in plan.checkouts:
         if given["dry_run"]:
             yield from _push_batches(checkout, batches, given)
         else:
@@ -79,46 +101,20 @@ def push(stores: Stores, names: Sequence[str], given: dict[str, Any]) -> Iterabl
                 yield from _push_batches(checkout, batches, given)
 
 
-Batch = tuple[Any, list[tuple["Local", str]]]
-
-
-def _by_store(stores: Stores, checkout: Checkout, locals_: list[Local], given: dict[str, Any]) -> list[Batch]:
-    """The files with the paths of their documents, under the stores that these are in."""
-    found: dict[str, Batch] = {}
-    for local in locals_:
-        record = checkout.load(local)
-        store = stores.of(record) if record else stores.given()
-        path = record.path if record else path_for(local, given["prefix"])
-        found.setdefault(store.url, (store, []))[1].append((local, path))
-    return list(found.values())
-
-
-def path_for(local: Local, prefix: str | None) -> str:
-    """The path of the document for a file that is not tracked yet: its path from here, below the prefix.
-
-    Raises:
-        InputError: no prefix was given, or the file does not lie below the working directory.
-        NotFoundError: there is no such file.
-    """
-    if not os.path.exists(local.target):  # noqa: PTH110 - a name, not a path object
-        raise NotFoundError(f"there is no file {local.name}", hint="give the name of a file")
-    relative = os.path.normpath(os.path.relpath(local.name))
-    if prefix is None or relative.startswith(os.pardir):
-        why = "no --prefix says where it goes" if prefix is None else "it does not lie below the working directory"
-        raise InputError(
-            f"{local.name} is not tracked, and {why}",
-            hint=f"mergepub push {local.name} --prefix /docs, or mergepub fetch PATH -o {local.name}",
-        )
-    return check_path(f"{check_prefix(prefix).rstrip('/')}/{relative}")
-
-
-def _push_batches(checkout: Checkout, batches: list[Batch], given: dict[str, Any]) -> Iterable[Pushed]:
-    from mergepub.tracking.pushing import push_files
+def _push_batches(checkout: Any, batches: list[Any], given: dict[str, Any]) -> Iterator[Pushed]:
+    from mergepub.tracking.batches import push_many
 
     for store, pairs in batches:
-        for pair in pairs:
-            yield from push_files(store, checkout, [pair], _how(given, pair[1]), dry_run=given["dry_run"])
-            mention(store, pair[1])
+        yield from push_many(
+            store, checkout, pairs, lambda path: _how(given, path), jobs=given["jobs"], dry_run=given["dry_run"]
+        )
+        _mention(store, [path for _, path in pairs])
+
+
+def _mention(store: Store, paths: list[str]) -> None:
+    """Mention the branches of these documents; of many, those of the folder that they share."""
+    for path in paths if len(paths) <= MOST else [os.path.commonpath(paths)]:
+        mention(store, path)
 
 
 def _how(given: dict[str, Any], path: str) -> How:
@@ -139,30 +135,93 @@ def _how(given: dict[str, Any], path: str) -> How:
     )
 
 
-def _answer(results: list[Pushed], *, json: bool, dry_run: bool) -> int:
-    from mergepub.cli.history import columns
+# ── the answer ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    counts = status_files.summary(results)
-    code = exit_status_of(results)
-    if json:
-        keys: dict[str, Any] = {"files": [status_files.pushed_keys(pushed) for pushed in results], "summary": counts}
-        write_json(status_files.envelope(keys | ({"dry-run": True} if dry_run else {}), code))
-    else:
-        rows = columns([status_files.pushed_row(pushed) for pushed in results]) if results else ""
-        line = status_files.summary_line(counts, dry_run=dry_run)
-        write_stdout(f"{rows}{line}\n".encode("utf-8", "surrogateescape"))
-    for pushed in results:
-        for line in status_files.pushed_hints(pushed):
+
+class Answer:
+    """What is said of the files, one after the other: nothing that holds a body outlives its turn."""
+
+    def __init__(self, names: Sequence[str], given: dict[str, Any], *, quiet: bool) -> None:
+        from mergepub.cli.progress import wants_bar
+
+        self.code = 0
+        self.counts = dict.fromkeys(status_files.CATEGORIES, 0)
+        self.hints: list[str] = []
+        self._given = given
+        self._quiet = quiet
+        self._rows: list[tuple[str, ...]] = []
+        self._keys: list[dict[str, Any]] = []
+        at_once = len(names) > ALIGNED and not wants_bar(len(names))
+        self._widths = (len("conflicted"), max(map(len, names)), 0) if at_once else None
+
+    def add(self, pushed: Pushed) -> None:
+        """Count one file, and say what is to be said of it now."""
+        self.code = max(self.code, status_of(pushed))
+        self.counts[pushed.came] += 1
+        self.hints += status_files.pushed_hints(pushed)
+        if self._given["json"]:
+            self._keys.append(status_files.pushed_keys(pushed))
+        elif pushed.came != "unchanged" or not self._quiet:
+            self._rows.append(status_files.pushed_row(pushed))
+            self._annotate(pushed)
+        if self._widths:
+            self._write_rows(self._widths)
+
+    def _annotate(self, pushed: Pushed) -> None:
+        if self._given["form"] == "github":
+            from mergepub.cli.annotations import annotation
+
+            line = annotation(pushed)
+            if line:
+                self._write_rows(self._widths)
+                write_stdout(_encoded(f"{line}\n"))
+
+    def _write_rows(self, widths: Sequence[int] | None) -> None:
+        from mergepub.cli.history import columns
+
+        rows = [tuple(map(printable, row)) for row in self._rows]
+        if rows:
+            lines = columns(rows) if widths is None else "".join(_row(row, widths) for row in rows)
+            write_stdout(_encoded(lines))
+        self._rows = []
+
+    def end(self, left_out: int) -> int:
+        """Say what remains to be said, and return the exit status."""
+        dry_run = self._given["dry_run"]
+        if self._given["json"]:
+            keys = {"files": self._keys, "summary": self.counts, **({"dry-run": True} if dry_run else {})}
+            write_json(status_files.envelope(keys, self.code))
+        else:
+            self._write_rows(None)
+            write_stdout(_encoded(status_files.summary_line(self.counts, dry_run=dry_run) + "\n"))
+        for line in self.hints:
             say(line)
-    return code
+        if left_out:
+            say(f"{left_out} {'file is' if left_out == 1 else 'files are'} not tracked and left out")
+            say("next: --prefix says where they go")
+        return self.code
 
 
-def exit_status_of(results: Iterable[Pushed]) -> int:
-    """The worst of all: a conflict is 3, what failed has its own."""
-    return max((_status_of(pushed) for pushed in results), default=0)
+def _row(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
 
 
-def _status_of(pushed: Pushed) -> int:
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _answer(results: Iterable[Pushed], plan: Plan, given: dict[str, Any], *, quiet: bool) -> int:
+    from mergepub.cli.progress import tracked
+
+    names = plan.names()
+    answer = Answer(names or [""], given, quiet=quiet)
+    for pushed in tracked(results, len(names), "Trying" if given["dry_run"] else "Pushing"):
+        answer.add(pushed)
+    return answer.end(plan.left_out)
+
+
+def status_of(pushed: Pushed) -> int:
+    """The exit status of one file: a conflict is 3, what failed has its own. That of several is the worst."""
     if pushed.error:
         return pushed.error.exit_status
     return 3 if pushed.came == "conflicted" else 0

@@ -1,0 +1,171 @@
+"""Which files a push means and which documents they are: all of it checked before anything is written."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mergepub.checkout import Local, locate
+from mergepub.checkout.git import Repository
+from mergepub.checkout.ignoring import NAME
+from mergepub.checkout.walking import walk
+from mergepub.errors import BadPathError, InputError, NotFoundError
+from mergepub.paths import check_path, check_prefix
+from mergepub.values import dataclass
+
+if TYPE_CHECKING:
+    from mergepub.checkout import Checkout
+    from mergepub.cli.tracked import Stores
+    from mergepub.stores.contract import Store
+
+    Batch = tuple[Store, list[tuple[Local, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The files with their documents' paths, by checkout and by store.
+
+    ``left_out`` counts files that were found in folders, are not tracked and go nowhere, for no prefix was given.
+    """
+
+    checkouts: list[tuple[Checkout, list[Batch]]]
+    left_out: int = 0
+
+    def paths(self) -> list[str]:
+        """Every document's path."""
+        return [path for _, batches in self.checkouts for _, pairs in batches for _, path in pairs]
+
+    def names(self) -> list[str]:
+        """Every file's name."""
+        return [local.name for _, batches in self.checkouts for _, pairs in batches for local, _ in pairs]
+
+
+def plan_push(stores: Stores, names: Sequence[str], prefix: str | None, since: str | None = None) -> Plan:
+    """The files that ``names``, files and folders, mean; with ``since``, those that changed since that revision.
+
+    Raises:
+        InputError: a file has no path, two files are one document, or git does not know the revision.
+        NotFoundError: there is no such file.
+    """
+    planning = _Planning(stores, prefix)
+    for local, checkout, relative in _found(names):
+        if since is None or planning.changes.has(local, since):
+            planning.add(local, checkout, relative)
+    batches = ((checkout, list(by_store.values())) for checkout, by_store in planning.by_root.values())
+    return Plan(sorted(batches, key=lambda pair: pair[0].root), planning.left_out)
+
+
+def _found(names: Sequence[str]) -> Iterator[tuple[Local, Checkout, str | None]]:
+    """Every file with its checkout; of those found in a folder, the path from there."""
+    for name in names:
+        if not os.path.isdir(name):  # noqa: PTH112 - a name, not a path object
+            checkout, local = locate(name)
+            yield local, checkout, None
+            continue
+        for relative in walk(name):
+            checkout, local = locate(os.path.normpath(os.path.join(name, relative)))  # noqa: PTH118 - as above
+            yield local, checkout, relative
+
+
+class _Planning:
+    """A plan that grows file by file, and refuses the file that does not fit."""
+
+    def __init__(self, stores: Stores, prefix: str | None) -> None:
+        self.stores = stores
+        self.prefix = prefix
+        self.changes = _Changes()
+        self.by_root: dict[str, tuple[Checkout, dict[str, Batch]]] = {}
+        self.left_out = 0
+        self._documents: dict[tuple[str, str], tuple[Local, bool]] = {}
+        self._paths: dict[str, tuple[str, str]] = {}
+
+    def add(self, local: Local, checkout: Checkout, relative: str | None) -> None:
+        record = checkout.load(local)
+        if record is None and self.prefix is None and relative is not None:
+            self.left_out += 1
+            return
+        store = self.stores.of(record) if record else self.stores.given()
+        path = record.path if record else path_for(local, self.prefix, relative)
+        if self._is_new(local, (store.url, path), is_tracked=record is not None):
+            _, by_store = self.by_root.setdefault(checkout.root, (checkout, {}))
+            by_store.setdefault(store.url, (store, []))[1].append((local, path))
+
+    def _is_new(self, local: Local, document: tuple[str, str], *, is_tracked: bool) -> bool:
+        """Whether the file is not there yet; another file of this document, or this one as another, is an error.
+
+        Files that are both tracked in one document are none: each has a base, so they merge.
+        """
+        first, also_tracked = self._documents.setdefault(document, (local, is_tracked))
+        is_known, known = local.target in self._paths, self._paths.setdefault(local.target, document)
+        if first.target != local.target and not (is_tracked and also_tracked):
+            raise InputError(
+                f"{first.name} and {local.name} are both {document[1]}; nothing was published",
+                hint=f"rename one of them, or name it in {NAME}",
+            )
+        if known != document:
+            raise InputError(
+                f"{local.name} is named twice, as {known[1]} and as {document[1]}; nothing was published",
+                hint="name the folder or the file, not both",
+            )
+        return not is_known
+
+
+def path_for(local: Local, prefix: str | None, relative: str | None = None) -> str:
+    """The path of the document for an untracked file: ``relative``, or its path from here, after the prefix.
+
+    Raises:
+        InputError: no prefix was given, the file does not lie below the working directory, no path has such a name.
+        NotFoundError: there is no such file.
+    """
+    if not os.path.exists(local.target):  # noqa: PTH110 - a name, not a path object
+        raise NotFoundError(f"there is no file {local.name}", hint="give the name of a file")
+    relative = relative or os.path.normpath(os.path.relpath(local.name))
+    if prefix is None or relative.startswith(os.pardir):
+        why = "no --prefix says where it goes" if prefix is None else "it does not lie below the working directory"
+        raise InputError(
+            f"{local.name} is not tracked, and {why}",
+            hint=f"mergepub push {local.name} --prefix /docs, or mergepub fetch PATH -o {local.name}",
+        )
+    return _checked(local, f"{check_prefix(prefix).rstrip('/')}/{unicodedata.normalize('NFC', relative)}")
+
+
+def _checked(local: Local, path: str) -> str:
+    try:
+        return check_path(path)
+    except BadPathError as error:
+        raise BadPathError(
+            f"{local.name} can be no document: {error.message}", hint=f"rename it, or name it in {NAME}"
+        ) from None
+
+
+class _Changes:
+    """What git says changed, asked once for each work tree."""
+
+    def __init__(self) -> None:
+        self._by_folder: dict[str, frozenset[str]] = {}
+        self._by_top: dict[str, frozenset[str]] = {}
+
+    def has(self, local: Local, since: str) -> bool:
+        folder = os.path.dirname(local.target)  # noqa: PTH120 - a key, as text
+        if folder not in self._by_folder:
+            self._by_folder[folder] = self._asked(local, since)
+        return local.target in self._by_folder[folder]
+
+    def _asked(self, local: Local, since: str) -> frozenset[str]:
+        repository = Repository.of(local)
+        if repository is None:
+            raise InputError(
+                f"{local.name} is in no git work tree, so nothing says what changed", hint="leave --changed-since out"
+            )
+        if repository.top not in self._by_top:
+            names = repository.changed_since(since)
+            if names is None:
+                raise InputError(
+                    f"git does not know the revision {since!r} here",
+                    hint=f"see git rev-parse {shlex.quote(since)}; in a shallow clone, git fetch --unshallow",
+                )
+            self._by_top[repository.top] = frozenset(names)
+        return self._by_top[repository.top]
