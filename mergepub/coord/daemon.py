@@ -68,6 +68,7 @@ class Daemon:
         self._state = State(store, str(self._root.data), self._clock, step)
         self._capture = capture or Evidences(self._root.evidence)
         self._trouble = ""
+        self._stopped = False
         self._kept = self._cleaned = self._clock.steady()
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -86,11 +87,15 @@ class Daemon:
 
     def stop(self) -> None:
         """End ``run``: no new connections, waiting reads are answered, then everything is closed."""
-        self._office.closing.set()
+        self._stopped = True
+        if hasattr(self, "_office"):  # it may come while the tables are being made
+            self._office.closing.set()
 
     async def _serve(self, ready: Callable[[], None]) -> None:
         settings = self._settings
         self._office = Office(self._state, self._root, self._clock, self._log, lapse=settings.intervals.lapse)
+        if self._stopped:
+            self._office.closing.set()
         self._observer = Observer(self._office, settings.intervals)
         self._reports = Reports(self._office, self._capture, settings.capture_seconds)
         self._methods = Methods(self._office, self._reports, coordination=settings.coordination)
@@ -229,4 +234,12 @@ def _is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether it is dead and its parent has not asked about it yet; False where the system does not tell."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(") ")[2].startswith("Z")
+    except OSError:
+        return False

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from mergepub.checkout import Checkout, Record, disk
 from mergepub.coord import gitcommit, transcript
 from mergepub.coord.clock import stamp
 from mergepub.coord.gitcommit import GitError
-from mergepub.coord.records import CaptureError, Evidence, Report, Run
+from mergepub.coord.records import CaptureError, Evidence, Report, Run, evidence_ref
 from mergepub.documents import digest_of
 from mergepub.errors import MergepubError
 
@@ -52,12 +53,43 @@ class Evidences:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._busy: set[str] = set()
+        self._lock = threading.Lock()
 
     def capture(self, run: Run, report: Report, documents: Sequence[str], deadline: float) -> Evidence:
         """See ``Capture.capture``."""
-        ref = f"evidence-{report.id}"
-        place = str(self._folder / ref)
+        ref = evidence_ref(report.id)
         found = _Found(provenance=_origin(run, report))
+        with self._alone(ref):
+            self._capture(run, report, ref, documents, found=found, deadline=deadline)
+        return Evidence(
+            ref,
+            tuple(documents),
+            found.commit,
+            found.transcript,
+            found.transcript_bytes,
+            found.transcript_truncated,
+            found.provenance,
+            (*found.unresolved, NOTHING_VERIFIED),
+        )
+
+    @contextmanager
+    def _alone(self, ref: str) -> Iterator[None]:
+        """Refuse a repetition while a capture that nobody waits for any more is still at it."""
+        with self._lock:
+            if ref in self._busy:
+                raise CaptureError("an earlier attempt is still under way")
+            self._busy.add(ref)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy.discard(ref)
+
+    def _capture(
+        self, run: Run, report: Report, ref: str, documents: Sequence[str], *, found: _Found, deadline: float
+    ) -> None:
+        place = str(self._folder / ref)
         try:
             self.release(ref)
             os.mkdir(place, 0o700)
@@ -70,16 +102,6 @@ class Evidences:
             raise CaptureError(f"{place} cannot be written: {error.strerror or error}") from error
         if time.monotonic() > deadline:
             raise CaptureError("it took too long")
-        return Evidence(
-            ref,
-            tuple(documents),
-            found.commit,
-            found.transcript,
-            found.transcript_bytes,
-            found.transcript_truncated,
-            found.provenance,
-            (*found.unresolved, NOTHING_VERIFIED),
-        )
 
     def release(self, ref: str) -> None:
         """See ``Capture.release``."""

@@ -62,6 +62,11 @@ class Evidence:
     unresolved: tuple[str, ...] = ()
 
 
+def evidence_ref(report_id: str) -> str:
+    """The name of the evidence for a report."""
+    return f"evidence-{report_id}"
+
+
 class CaptureError(Exception):
     """Evidence could not be captured; the message says why. The report is not accepted, and can be repeated."""
 

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from mergepub.coord import wire
-from mergepub.coord.records import EVIDENCE_DAYS, Evidence, Report, Run
+from mergepub.coord.records import EVIDENCE_DAYS, Evidence, Report, Run, evidence_ref
 from mergepub.coord.state import Event, State, add_event, check_own, find_run
 from mergepub.coord.wire import CoordError
 
@@ -289,6 +289,8 @@ def forget(state: State, ref: str) -> None:
 
 
 def kept_refs(state: State) -> set[str]:
-    """The refs of the evidence that is kept."""
+    """The refs of the evidence that is kept, and of what may be captured right now."""
     query = """SELECT e.ref FROM coord_evidence e JOIN coord_runs u ON u.id = e.run WHERE u.home = ?"""
-    return {row[0] for row in state.read(lambda tx: tx.rows(query, state.home))}
+    reserved = "SELECT id FROM coord_reports WHERE state = 'reserved'"
+    kept, captured = state.read(lambda tx: (tx.rows(query, state.home), tx.rows(reserved)))
+    return {row[0] for row in kept} | {evidence_ref(row[0]) for row in captured}

@@ -128,10 +128,10 @@ class Reports:
 
     async def clean_orphans(self) -> None:
         """Let go of what a crash left of captures that no report names; only before anything is captured."""
+        found = await self._office.db(self._capture.refs)
         kept = await self._office.db(reporting.kept_refs, self._office.state)
-        for ref in await self._office.db(self._capture.refs):
-            if ref not in kept:
-                await self._office.db(self._capture.release, ref)
+        for ref in set(found) - kept:
+            await self._office.db(self._capture.release, ref)
 
 
 def _why(error: Exception) -> str:

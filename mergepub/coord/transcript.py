@@ -81,7 +81,7 @@ class Kept:
 
 
 def copy(name: str, to: int, size: int = TRANSCRIPT_BYTES) -> Kept:
-    """Copy the transcript in the file ``name`` to the descriptor ``to``, oldest byte first, while it may grow.
+    """Copy the transcript in the file ``name`` to the new file ``to``, oldest byte first, while it may grow.
 
     Raises:
         OSError: it cannot be read, or the copy not be written.
@@ -89,22 +89,28 @@ def copy(name: str, to: int, size: int = TRANSCRIPT_BYTES) -> Kept:
     """
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        body, end, lost = _read(fd, size)
+        claimed, end, lost = _head(fd)
+        start = _copy(fd, to, max(0, claimed - size), end, size)
     finally:
         os.close(fd)
-    view = memoryview(body)
-    while view:
-        view = view[os.write(to, view[:_PIECE]) :]
-    return Kept(len(body), end - len(body), lost)
+    return Kept(end - start, start, lost)
 
 
-def _read(fd: int, size: int) -> tuple[bytes, int, int]:
-    """The whole bytes of the ring, the number of the first one after them, and how many were lost."""
-    claimed, end, lost = _head(fd)
-    start = max(0, claimed - size)
-    body = b"".join(_pieces(fd, start, end, size))
-    claimed, _, _ = _head(fd)  # what was claimed while we read may be overwritten in what we read
-    return body[max(0, claimed - size - start) :], end, lost
+def _copy(fd: int, to: int, start: int, end: int, size: int) -> int:
+    """Copy the bytes from ``start`` to ``end``; the first one that could still be had."""
+    at = start
+    while at < end:
+        piece = _piece(fd, at, end, size)
+        overwritten = _head(fd)[0] - size
+        if at < overwritten:  # while we read; what was copied before would leave a gap
+            at = start = min(overwritten, end)
+            os.ftruncate(to, 0)
+            os.lseek(to, 0, os.SEEK_SET)
+            continue
+        at += len(piece)
+        while piece:
+            piece = piece[os.write(to, piece) :]
+    return start
 
 
 def _head(fd: int) -> tuple[int, int, int]:
@@ -115,13 +121,9 @@ def _head(fd: int) -> tuple[int, int, int]:
     return claimed, done, lost
 
 
-def _pieces(fd: int, start: int, end: int, size: int) -> list[bytes]:
-    pieces: list[bytes] = []
-    while start < end:
-        place = start % size
-        piece = os.pread(fd, min(_PIECE, end - start, size - place), _HEAD.size + place)
-        if not piece:
-            raise ValueError("it is shorter than it says")
-        pieces.append(piece)
-        start += len(piece)
-    return pieces
+def _piece(fd: int, at: int, end: int, size: int) -> bytes:
+    place = at % size
+    piece = os.pread(fd, min(_PIECE, end - at, size - place), _HEAD.size + place)
+    if not piece:
+        raise ValueError("it is shorter than it says")
+    return piece

@@ -337,6 +337,25 @@ def test_a_full_disk_is_a_capture_that_failed(
         capture(store, tmp_path, str(tmp_path / "ring"))
 
 
+def test_a_repetition_while_the_first_is_still_at_it_is_refused(
+    store: Evidences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[str] = []
+    real = gitcommit.find
+
+    def find(folder: str, deadline: float) -> gitcommit.Tree:
+        with pytest.raises(CaptureError) as caught:
+            capture(store, tmp_path)
+        refused.append(str(caught.value))
+        return real(folder, deadline)
+
+    monkeypatch.setattr(gitcommit, "find", find)
+    assert capture(store, tmp_path).ref
+    assert refused == ["an earlier attempt is still under way"]
+    monkeypatch.setattr(gitcommit, "find", real)
+    assert capture(store, tmp_path).ref
+
+
 def test_a_checkout_that_is_gone_is_named(store: Evidences, tmp_path: Path) -> None:
     made = capture(store, tmp_path / "gone")
     assert (made.commit, says(made, "there is no Git commit")) == ("", True)

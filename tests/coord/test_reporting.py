@@ -142,6 +142,13 @@ def test_evidence_is_kept_for_thirty_days(state: State, hands: Hands) -> None:
     assert reporting.kept_refs(state) == set()
 
 
+def test_what_is_being_captured_is_no_orphan(state: State) -> None:
+    row = reserved(state, started(state))
+    assert reporting.kept_refs(state) == {f"evidence-{row.id}"}
+    reporting.fail(state, row, "no disk")
+    assert reporting.kept_refs(state) == set()
+
+
 def test_a_jump_of_the_calendar_ends_no_evidence(state: State, hands: Hands) -> None:
     accepted(state, started(state))
     hands.wall += 400 * 86400

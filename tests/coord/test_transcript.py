@@ -84,6 +84,27 @@ def test_a_crash_in_the_middle_of_a_write_leaves_only_whole_bytes_in_their_order
         assert body == (first + last)[-SIZE:]
 
 
+def test_a_copy_taken_while_the_run_writes_has_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = Ring(str(tmp_path / "t"), SIZE)
+    whole = bytes(range(200))
+    ring.write(whole[:150])
+    real, left = os.pread, [3]
+
+    def writing(fd: int, count: int, at: int) -> bytes:
+        """The run writes on in the middle of the copy."""
+        read = real(fd, count, at)
+        left[0] -= 1
+        if left[0] == 0:
+            ring.write(whole[150:])
+        return read
+
+    monkeypatch.setattr(os, "pread", writing)
+    body, kept = copied(tmp_path / "t")
+    assert body == whole[200 - SIZE : 150]
+    assert (kept.size, kept.earlier) == (len(body), 200 - SIZE)
+    ring.close()
+
+
 def test_a_full_disk_loses_bytes_of_the_transcript_and_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
