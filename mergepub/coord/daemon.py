@@ -68,7 +68,7 @@ class Daemon:
         self._state = State(store, str(self._root.data), self._clock, step)
         self._capture = capture or Evidences(self._root.evidence)
         self._trouble = ""
-        self._stopped = False
+        self._closing = asyncio.Event()
         self._kept = self._cleaned = self._clock.steady()
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -87,15 +87,12 @@ class Daemon:
 
     def stop(self) -> None:
         """End ``run``: no new connections, waiting reads are answered, then everything is closed."""
-        self._stopped = True
-        if hasattr(self, "_office"):  # it may come while the tables are being made
-            self._office.closing.set()
+        self._closing.set()
 
     async def _serve(self, ready: Callable[[], None]) -> None:
         settings = self._settings
         self._office = Office(self._state, self._root, self._clock, self._log, lapse=settings.intervals.lapse)
-        if self._stopped:
-            self._office.closing.set()
+        self._office.closing = self._closing
         self._observer = Observer(self._office, settings.intervals)
         self._reports = Reports(self._office, self._capture, settings.capture_seconds)
         self._methods = Methods(self._office, self._reports, coordination=settings.coordination)
@@ -108,7 +105,7 @@ class Daemon:
             await self._control.start(bind(self._root.control, 0o600))
             rounds = asyncio.create_task(self._go_round())
             ready()
-            await self._office.closing.wait()
+            await self._closing.wait()
         finally:
             await self._close(rounds)
 
@@ -215,7 +212,7 @@ class Daemon:
                 await self._end(desk.run.id)
 
     async def _close(self, rounds: asyncio.Task[None] | None) -> None:
-        self._office.closing.set()
+        self._closing.set()
         if rounds:
             rounds.cancel()
         listeners = [desk.listener for desk in self._office.desks.values() if desk.listener]

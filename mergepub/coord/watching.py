@@ -145,11 +145,10 @@ class Looker:
 
 
 def queued(checkout: Checkout) -> set[str]:
-    """The documents with a publish in the checkout's queue: each entry is a JSON file that names its ``path``."""
-    found: set[str] = set()
-    for folder, _, names in os.walk(checkout.inside("queue")):
-        found.update(*(_path_in(os.path.join(folder, name)) for name in names if name.endswith(".json")))
-    return found
+    """The documents with a publish in the checkout's queue; a damaged entry hides no other."""
+    folder = checkout.inside("queue")
+    names = [name for name in _names(folder) if not name.startswith(".")]  # those are half added, or half gone
+    return {path for name in names for path in _path_in(os.path.join(folder, name, "entry.json"))}
 
 
 def _path_in(name: str) -> set[str]:

@@ -283,12 +283,13 @@ def test_a_crowd_is_cut_to_32_peers_and_16_files_with_the_totals_told(daemon: Li
     assert (peer["files"], peer["file_total"], peer["files_truncated"]) == (documents[:16], 17, True)
     (folder / "crowd-16.md").write_bytes(b"one\n")
 
-    def shown() -> Any:
-        with daemon.client(runs[1]) as connection:
-            return connection.result("coord.status")["peers"][0]
+    def seen() -> Any:
+        return daemon.operator("radar.show", workspace="crowd")["overlaps"][0]
 
-    wait_for(lambda: shown()["file_total"] == 16, "the revert is not seen")
-    assert shown()["files_truncated"] is False
+    wait_for(lambda: seen()["file_total"] == 16, "the revert is not seen")
+    with daemon.client(runs[1]) as connection:
+        peer = connection.result("coord.status")["peers"][0]
+    assert (peer["files"], peer["file_total"], peer["files_truncated"]) == (documents[:16], 16, False)
 
 
 def test_a_report_may_take_its_two_minutes_and_a_margin() -> None:

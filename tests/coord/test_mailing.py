@@ -176,6 +176,22 @@ def test_a_question_is_replied_to_by_the_one_it_was_asked(state: State) -> None:
     assert refused(lambda: reply(state, b, question)) == (wire.UNAVAILABLE, "finished")
 
 
+def test_a_reply_needs_no_authorisation_but_its_question(state: State) -> None:
+    a, b = started(state), started(state)
+    question = ask(state, a, b)
+    after_grace = Gate(nothing, no(wire.DENIED, "not-a-peer"))
+    for key in ("r1", "r2"):
+        assert deliver(state, b, Draft("coord.reply", question, "yes", key), after_grace)[1] == a.id
+    assert state.read(lambda tx: tx.rows("SELECT peer FROM coord_opened WHERE run = ?", b.id)) == []
+
+
+def test_a_reply_never_crosses_workspaces(state: State) -> None:
+    a, b = started(state), started(state)
+    question = ask(state, a, b)
+    state.write("test", lambda tx: tx.run("UPDATE coord_runs SET workspace = 'elsewhere' WHERE id = ?", a.id))
+    assert refused(lambda: reply(state, b, question)) == (wire.DENIED, "other-workspace")
+
+
 def test_one_batch_is_outstanding_and_its_token_alone_acknowledges_it(state: State) -> None:
     a, b = started(state), started(state)
     send(state, a, b, "one", "k1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,8 +20,12 @@ def daemon() -> Iterator[Living]:
 
 
 def status(daemon: Living, run: str) -> dict[str, Any]:
+    """A run's status; a run that asked too often waits."""
     with daemon.client(run) as client:
-        return client.result("coord.status")
+        while "error" in (answer := client.ask("coord.status")):
+            time.sleep(answer["error"]["data"]["retry_after"])
+        found: dict[str, Any] = answer["result"]
+        return found
 
 
 def peers(daemon: Living, run: str) -> list[tuple[str, str, list[str]]]:
@@ -74,6 +79,17 @@ def test_edits_reverts_and_publishes_move_the_radar(daemon: Living) -> None:
     wait_for(lambda: peers(daemon, a) == [(b, "active", ["/docs/g.md"])], "the overlap does not return")
     daemon.mergepub("push", "g.md", cwd=two, run=b)
     wait_for(lambda: peers(daemon, a) == [(b, "grace", [])], "a publish does not end it")
+
+
+def test_a_queued_document_keeps_an_overlap_active_until_sync_has_stored_it(daemon: Living) -> None:
+    one, two = (daemon.checkout(name, "/docs/g.md") for name in ("one", "two"))
+    a, b = daemon.run(one), daemon.run(two)
+    (one / "g.md").write_bytes(b"edited\n")
+    queued = ("publish", "/docs/g.md", "-", "--expected-version", "1", "--queue")
+    daemon.mergepub(*queued, cwd=two, input=b"queued\n")
+    wait_for(lambda: peers(daemon, a) == [(b, "active", ["/docs/g.md"])], "the queue is not seen")
+    daemon.mergepub("sync", cwd=two)
+    wait_for(lambda: peers(daemon, a) == [(b, "grace", [])], "the sync is not seen")
 
 
 def test_a_clearing_while_the_daemon_was_away_counts_from_before(daemon: Living) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mergepub.checkout import Checkout
+from mergepub.checkout import Checkout, queue
+from mergepub.checkout.queue import Entry, Start
 from mergepub.checkout.records import Base, Clash, Record
 from mergepub.coord.watching import Looker, Pace, Watch
 from mergepub.documents import digest_of
@@ -73,17 +74,19 @@ def test_what_is_tracked_no_more_is_edited_no_more(root: Path) -> None:
     assert looker.look() == set()
 
 
-def test_a_queued_document_is_edited_until_its_entry_is_gone(root: Path) -> None:
+def test_a_queued_document_is_edited_until_its_last_entry_is_sent(root: Path) -> None:
     track(root, "a.md")
-    looker = Looker(str(root))
-    entry = Path(Checkout(str(root)).inside("queue", "1.json"))
-    entry.parent.mkdir(parents=True)
-    entry.write_text('{"path": "/queued.md", "body": "x"}')
-    (entry.parent / "2.json").write_text("{")
+    checkout, looker = Checkout(str(root)), Looker(str(root))
+    made = Entry("", "s", "/queued.md", digest_of(b"x"), Start(0))
+    entries = [queue.add(checkout, made, b"x", None) for _ in range(2)]
     assert looker.look() == {"/queued.md"}
-    assert looker.look({str(entry)}) == {"/queued.md"}
-    entry.unlink()
-    assert looker.look({str(entry)}) == set()
+    damaged = Path(checkout.inside("queue", "00000000-damaged", "entry.json"))
+    damaged.parent.mkdir()
+    damaged.write_text("{")
+    for entry in entries:
+        assert looker.look({checkout.inside("queue", entry.id, "entry.json")}) == {"/queued.md"}
+        queue.remove(checkout, entry)
+    assert looker.look() == set()
 
 
 def test_a_damaged_record_hides_no_other(root: Path) -> None:

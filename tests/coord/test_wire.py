@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mergepub.coord import bounds, wire
+from mergepub.coord.office import shown_files
 from mergepub.coord.wire import CoordError, Request
 
 
@@ -205,6 +206,21 @@ def test_an_answer_is_one_line_whatever_it_holds() -> None:
 )
 def test_a_text_is_cut_on_a_character_boundary(text: str, expected: str) -> None:
     assert bounds.cut(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "shown", "truncated"),
+    [
+        ([], [], False),
+        (["/b", "/a"], ["/a", "/b"], False),
+        ([f"/{i:02}" for i in range(16)], [f"/{i:02}" for i in range(16)], False),
+        ([f"/{i:02}" for i in range(17)], [f"/{i:02}" for i in range(16)], True),
+        (["/" + "x" * 511], ["/" + "x" * 511], False),
+        (["/" + "x" * 512], ["/" + "x" * 511], True),
+    ],
+)
+def test_files_are_shown_up_to_sixteen_of_512_bytes(names: list[str], shown: list[str], truncated: bool) -> None:
+    assert shown_files(names) == {"files": shown, "file_total": len(names), "files_truncated": truncated}
 
 
 def refusal_code(call: Callable[[], object]) -> int | None:

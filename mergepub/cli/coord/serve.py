@@ -68,7 +68,11 @@ def _settings(given: dict[str, Any]) -> Settings:
 def serve(daemon: Daemon, greeting: str) -> None:
     """Run ``daemon`` until a signal; ``greeting`` is said once it answers."""
     import asyncio
+    import resource
     import signal
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # sixteen connections a run soon pass the usual limit
 
     async def life() -> None:
         loop = asyncio.get_running_loop()
