@@ -184,7 +184,7 @@ def append(
     if body.startswith(b"{"):
         from mergepub.branching.kinds import appended_before  # noqa: PLC0415 - only what could be events needs it
 
-        found = appended_before(store, path, body)
+        found = appended_before(store, path, body, again=key is not None)
         if found:
             return Published(found[0], replayed=True, current_version=found[1] if found[1] > found[0] else None)
     once = os.urandom(16).hex() if key is None else key

@@ -46,11 +46,11 @@ def head_of(store: Store, path: str) -> Listed | None:
         return None  # there is no store yet
 
 
-def appended_before(store: Store, path: str, body: bytes) -> tuple[int, int] | None:
+def appended_before(store: Store, path: str, body: bytes, *, again: bool) -> tuple[int, int] | None:
     """Check what is to be appended to a log of events; the version it is in and the head's, where it is there already.
 
-    Events have ids of their own: the same lines stand in a log once, so finding them is finding the append that was
-    not answered. Anything but a log is left to the store.
+    ``again``: the caller has a key of its own, so this may be an append whose answer was lost. Events have ids: the same
+    lines stand in a log once, so finding them is finding that append. Anything but a log is left to the store.
 
     Raises:
         InputError: naming the line and the rule.
@@ -59,7 +59,7 @@ def appended_before(store: Store, path: str, body: bytes) -> tuple[int, int] | N
     if row is None or row.kind != EVENTS:
         return None
     head = insist(lambda: store.fetch(path))
-    if not _holds(head.body, body):
+    if not (again and _holds(head.body, body)):
         parse_events(head.body + body)
         return None
     parse_events(body)

@@ -1,0 +1,184 @@
+"""The local queue and ``sync``: in order per document, exactly once by content, whatever is killed when."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Result, Runner
+
+DOC = "/docs/guide.md"
+AWAY = "http://127.0.0.1:9"
+
+
+def queue(mergepub: Runner, body: bytes, *options: str, path: str = DOC) -> Result:
+    answer = mergepub("publish", path, "--queue", *options, stdin=body)
+    assert answer.status == 0, answer.err
+    return answer
+
+
+def entries(answer: Result) -> list[dict]:
+    envelope = json.loads(answer.out)
+    return (envelope.get("result") or envelope["error"])["entries"]
+
+
+def bodies(mergepub: Runner, path: str = DOC) -> list[bytes]:
+    versions = json.loads(mergepub("versions", path, "--json").out)["result"]["versions"]
+    return [mergepub("fetch", f"{path}/v{row['version']}", "--body-only").out for row in reversed(versions)]
+
+
+def test_a_queued_publish_is_answered_and_sent_later(guide: bytes, mergepub: Runner) -> None:
+    answer = queue(mergepub, b"three\n", "--expected-version", "2")
+    keys = [line.partition(":")[0] for line in answer.out.decode().splitlines()]
+    assert keys == ["status", "queue-id", "base-version"]
+    assert answer.out.startswith(b"status: queued\n")
+    assert "next: mergepub sync" in answer.err
+    assert len(bodies(mergepub)) == 2
+    sent = mergepub("sync")
+    assert (sent.status, sent.out.splitlines()[-1]) == (0, b"1 sent, 0 waiting")
+    assert bodies(mergepub)[2:] == [b"three\n"]
+    assert mergepub("sync").out == b"0 sent, 0 waiting\n"
+
+
+def test_a_later_entry_is_made_from_the_former(guide: bytes, mergepub: Runner) -> None:
+    queue(mergepub, b"three\n", "--expected-version", "2")
+    queue(mergepub, b"four\n")
+    queue(mergepub, b"new\n", "--expected-version", "0", path="/docs/new.md")
+    queue(mergepub, b"five\n")
+    assert mergepub("sync").status == 0
+    assert bodies(mergepub)[2:] == [b"three\n", b"four\n", b"five\n"]
+    assert bodies(mergepub, "/docs/new.md") == [b"new\n"]
+
+
+def test_a_former_that_was_merged_is_no_base_for_what_it_did_not_hold(guide: bytes, mergepub: Runner) -> None:
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    for body in (b"ONE\ntwo\nthree\nfour\nFIVE\n", b"ONE\ntwo\nthree\nfour\nFIVE\nsix\n"):
+        Path("guide.md").write_bytes(body)
+        assert mergepub("publish", DOC, "guide.md", "--queue", "--on-conflict", "merge").status == 0
+    assert b"queued" in mergepub("status").out
+    other = b"ONE\nTWO\nthree\nfour\nfive\n"
+    assert mergepub("publish", DOC, "--expected-version", "2", stdin=other).status == 0
+    assert mergepub("sync").status == 0
+    assert bodies(mergepub)[3:] == [b"ONE\nTWO\nthree\nfour\nFIVE\n", b"ONE\nTWO\nthree\nfour\nFIVE\nsix\n"]
+    assert mergepub("pull", "guide.md").status == 0
+    assert Path("guide.md").read_bytes() == b"ONE\nTWO\nthree\nfour\nFIVE\nsix\n"
+
+
+def test_a_former_that_was_branched_is_followed_onto_its_branch(guide: bytes, mergepub: Runner) -> None:
+    queue(mergepub, b"mine\n", "--expected-version", "1", "--on-conflict", "branch")
+    queue(mergepub, b"mine, more\n", "--on-conflict", "branch")
+    rows = entries(mergepub("sync", "--json"))
+    assert [row["status"] for row in rows] == ["branched", "branched"]
+    assert [row["branch-revision"] for row in rows] == [1, 2]
+    assert mergepub("branch", "show", DOC, rows[0]["branch"], "--body-only").out == b"mine, more\n"
+    assert mergepub("publish", DOC, "--branch", rows[0]["branch"], stdin=b"on\n").status == 0
+
+
+def test_a_conflict_stops_its_document_and_no_other(guide: bytes, mergepub: Runner) -> None:
+    queue(mergepub, b"stale\n", "--expected-version", "1")
+    queue(mergepub, b"later\n")
+    queue(mergepub, b"new\n", "--expected-version", "0", path="/docs/new.md")
+    answer = mergepub("sync", "--json")
+    assert answer.status == 3
+    assert [row["result"] for row in entries(answer)] == ["stopped", "waiting", "sent"]
+    assert len(bodies(mergepub)) == 2
+    assert mergepub("sync").status == 3
+    assert mergepub("sync", "--on-conflict", "branch").status == 0
+    assert b"open" in mergepub("branches", DOC).out
+
+
+def test_what_is_dropped_is_kept_and_the_next_one_starts_from_its_base(guide: bytes, mergepub: Runner) -> None:
+    queue(mergepub, b"stale\n", "--expected-version", "1")
+    queue(mergepub, b"later\n")
+    first = entries(mergepub("sync", "--json"))[0]["queue-id"]
+    assert mergepub("sync", "--drop", first).status == 0
+    assert b"stale\n" in [file.read_bytes() for file in Path(".mergepub/kept").iterdir()]
+    (row,) = entries(mergepub("sync", "--json"))
+    assert (row["result"], row["your-version"]) == ("stopped", 1)
+    assert mergepub("sync", "--drop", "none").status == 4
+
+
+def test_a_store_that_is_away_leaves_everything_waiting(guide: bytes, mergepub: Runner, monkeypatch) -> None:
+    monkeypatch.setenv("MERGEPUB_STORE", AWAY)
+    answer = mergepub("publish", DOC, "--expected-version", "2", "--offline", stdin=b"x\n")
+    assert (answer.status, answer.out.splitlines()[0]) == (0, b"status: queued")
+    assert mergepub("publish", DOC, "--expected-version", "2", stdin=b"x\n").status == 4
+    answer = mergepub("sync", "--json")
+    assert (answer.status, [row["result"] for row in entries(answer)]) == (4, ["unreachable"])
+
+
+def test_offline_can_be_configured(guide: bytes, mergepub: Runner, monkeypatch) -> None:
+    Path("mergepub.toml").write_text("offline = true\n")
+    monkeypatch.setenv("MERGEPUB_STORE", AWAY)
+    answer = mergepub("publish", DOC, "--expected-version", "2", stdin=b"x\n")
+    assert (answer.status, answer.out.splitlines()[0]) == (0, b"status: queued")
+
+
+def test_a_publish_that_says_nothing_of_its_base_is_not_queued(guide: bytes, mergepub: Runner) -> None:
+    answer = mergepub("publish", DOC, "--queue", stdin=b"x\n")
+    assert (answer.status, "--expected-version" in answer.err) == (2, True)
+
+
+KILLED = """
+import os, sys
+from mergepub.checkout import disk, queue
+left = int(sys.argv[1])
+def counted(step):
+    def run(*call, **how):
+        global left
+        if left == 0:
+            os.kill(os.getpid(), 9)
+        left -= 1
+        return step(*call, **how)
+    return run
+for name in ("put", "sync_folder", "remove", "make_folder"):
+    setattr(disk, name, counted(getattr(disk, name)))
+os.rename = counted(os.rename)
+sys.argv = ["mergepub", *sys.argv[2:]]
+from mergepub.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("policy", ["merge", "branch"])
+def test_a_sync_that_is_killed_at_any_step_goes_on_where_it_was(policy: str, guide: bytes, mergepub: Runner) -> None:
+    queue(mergepub, b"ONE\ntwo\nthree\nfour\nFIVE\n", "--expected-version", "1", "--on-conflict", policy)
+    queue(mergepub, b"ONE\ntwo\nthree\nfour\nFIVE\nsix\n", "--on-conflict", policy)
+    queue(mergepub, b"new\n", "--expected-version", "0", path="/docs/new.md")
+    for step in range(60):
+        command = [sys.executable, "-c", KILLED, str(step), "sync"]
+        died = subprocess.run(command, capture_output=True, check=False, env=os.environ)
+        if died.returncode == 0:
+            break
+        assert died.returncode == -9, died.stderr
+    else:
+        pytest.fail("it never came to an end")
+    assert step > 3
+    assert mergepub("sync").out == b"0 sent, 0 waiting\n"
+    assert bodies(mergepub, "/docs/new.md") == [b"new\n"]
+    if policy == "merge":
+        assert bodies(mergepub)[2:] == [b"ONE\ntwo\nthree\nfour\nFIVE\n", b"ONE\ntwo\nthree\nfour\nFIVE\nsix\n"]
+    else:
+        assert len(bodies(mergepub)) == 2
+        (row,) = json.loads(mergepub("branches", DOC, "--state", "open", "--json").out)["result"]["branches"]
+        assert row["revision"] == 2
+    assert mergepub("verify").status == 0
+
+
+def test_adding_that_is_killed_leaves_whole_entries_alone(guide: bytes, mergepub: Runner) -> None:
+    Path("body.md").write_bytes(b"x\n")
+    for step in range(12):
+        command = [sys.executable, "-c", KILLED, str(step), "publish", DOC, "body.md", "--expected-version", "2"]
+        died = subprocess.run([*command, "--queue"], capture_output=True, check=False, env=os.environ)
+        answer = mergepub("sync", "--json")
+        assert answer.status == 0, answer.err
+        if died.returncode == 0:
+            break
+    assert bodies(mergepub)[2:] == [b"x\n"]
