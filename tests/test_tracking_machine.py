@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.tracking_world import World
+from mergepub.stores import open_store
+from tests.tracking_world import World, random_history
 
 people = st.integers(0, 1)
 paths = st.sampled_from([*World.paths, World.paths[0], World.paths[0]])
@@ -96,3 +97,10 @@ TestTracking = Tracking.TestCase
 TestTracking.settings = settings(
     max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+@pytest.mark.parametrize("seed", range(1000, 1008))
+def test_histories_on_a_store_in_a_file_lose_nothing(seed, tmp_path):
+    store = open_store(f"sqlite:///{tmp_path}/store.sqlite")
+    random_history(seed, steps=30, store=store)
+    store.close()

@@ -442,11 +442,11 @@ LOSSES = [
 ]
 
 
-def random_history(seed, steps=12):
+def random_history(seed, steps=12, store=None):
     """One random history from begin to end; what it proves wrong is raised."""
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
-        world = World(patch, exchanges=chance.random() < 0.6)
+        world = World(patch, store, exchanges=chance.random() < 0.6)
         try:
             for _ in range(steps):
                 random_step(world, chance)

@@ -10,7 +10,7 @@ from mergepub.checkout.records import NO_DOCUMENT
 from mergepub.checkout.replacing import pending
 from mergepub.documents import digest_of
 from mergepub.errors import NotFoundError
-from mergepub.outcomes import Refused
+from mergepub.outcomes import Overlap, Refused
 from mergepub.publishing import DEFAULT_MERGE
 from mergepub.tracking.pulling import merge_with
 from mergepub.tracking.pushing import Pushed, base_for, newest
@@ -190,7 +190,9 @@ def _preview_merge(work: Work, ours: bytes, head: Document, how: How, notices: t
     if isinstance(merged, Refused):
         return Pushed(name, path, "conflicted", merged, version=number, notices=notices)
     if merged.conflicts and not how.favour:
-        return Pushed(name, path, "conflicted", version=number, newer=number, notices=notices)
+        base, count = work.record.base.version, merged.conflicts
+        overlap = Overlap(base, number, count, merged.marker_size, merged.body, tuple(merged.unterminated))
+        return Pushed(name, path, "conflicted", overlap, version=number, newer=number, notices=notices)
     if merged.body == head.body:
         return Pushed(name, path, "unchanged", version=number, notices=notices)
     return Pushed(name, path, "merged", version=number + 1, updated=how.update, notices=notices)

@@ -192,6 +192,8 @@ def fetch_into(store: Store, checkout: Checkout, local: Local, document: Documen
         record = replace(record, brought=before.bringing(here, document.body))
         if here in (document.body, checkout.body(before, before.base.digest)):
             record = record.all_published(record.base)
+        if not force:  # what was sent may still arrive, and FILE is what became of it since
+            record = replace(record, sent=before.sent)
     checkout.store(record.file, document.body)
     replace_file(checkout, local, here, document.body, record)
     return Taken(kept)

@@ -170,9 +170,14 @@ class _Sending:
             merged = outcome.body is not None and outcome.body != self.ours
             incarnation = outcome.incarnation or self.base.incarnation
             base = Base(outcome.version, incarnation, self.sent.ours, contained=merged)
-            self.work.save(record.published(base), self.ours)
+            # Where no version was made, what was sent earlier may still arrive.
+            still = tuple(sent for sent in self._earlier() if sent.expected >= outcome.version)
+            self.work.save(replace(record.published(base), sent=still), self.ours)
         else:
-            self.work.save(replace(record, sent=tuple(sent for sent in record.sent if sent != self.sent)))
+            self.work.save(replace(record, sent=self._earlier()))
+
+    def _earlier(self) -> tuple[Sent, ...]:
+        return tuple(sent for sent in self.work.record.sent if sent != self.sent)
 
 
 def write_back(work: Work, ours: bytes, outcome: Published) -> bool:
