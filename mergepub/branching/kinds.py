@@ -49,8 +49,8 @@ def head_of(store: Store, path: str) -> Listed | None:
 def appended_before(store: Store, path: str, body: bytes, *, again: bool) -> tuple[int, int] | None:
     """Check what is to be appended to a log of events; the version it is in and the head's, where it is there already.
 
-    ``again``: the caller has a key of its own, so this may be an append whose answer was lost. Events have ids: the same
-    lines stand in a log once, so finding them is finding that append. Anything but a log is left to the store.
+    ``again``: the caller has a key of its own, so this may be an append whose answer was lost. Events have ids, so the
+    same lines stand in a log once: finding them is finding that append. Anything but a log is left to the store.
 
     Raises:
         InputError: naming the line and the rule.
