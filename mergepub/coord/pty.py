@@ -199,31 +199,37 @@ class _OnTerminal(_Relay):
         self._typing = os.isatty(0)
         self._modes: list[Any] | None = None
         self._typed = b""
-        self._master = self._monitor = -1
+        self._master = self._news = self._monitor = -1
 
     def _start(self) -> None:
         self._master, slave = pty.openpty()
         os.set_blocking(self._master, False)
         _copy_terminal(0 if self._typing else 1, slave)
         errors = None if os.isatty(2) else os.pipe()
+        self._news, teller = os.pipe()
         self._monitor = os.fork()
         if self._monitor == 0:
+            self._teller = teller
             self._be_monitor(slave, errors)
         os.close(slave)
+        os.close(teller)
         if errors:
             os.close(errors[1])
             self._selector.register(errors[0], selectors.EVENT_READ, partial(self._show, errors[0], 2))
-        what, value = _TOLD.unpack(os.read(self._told, _TOLD.size))
+        what, value = _TOLD.unpack(os.read(self._news, _TOLD.size) or _TOLD.pack(_REFUSED, errno.EIO))
         if what != _STARTED:
             raise OSError(value, os.strerror(value))
         self._pid = value
+        self._selector.register(self._news, selectors.EVENT_READ, self._hear_monitor)
         self._selector.register(self._master, selectors.EVENT_READ, self._master_ready)
         self._take_terminal()
 
     def _end(self) -> None:
         self._give_terminal()
         super()._end()
-        os.close(self._master)
+        for fd in (self._master, self._news):
+            if fd >= 0:
+                os.close(fd)
         if self._monitor > 0:
             with suppress(ProcessLookupError):
                 os.kill(self._monitor, signal.SIGKILL)
@@ -282,11 +288,15 @@ class _OnTerminal(_Relay):
 
     # ── stops ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _hear_monitor(self) -> None:
+        told = os.read(self._news, _TOLD.size)  # nothing: it was killed, and the session is at its end
+        self._hear_of(*_TOLD.unpack(told or _TOLD.pack(_ENDED, signal.SIGHUP)))
+
     def _hear_of(self, what: bytes, value: int) -> None:
         super()._hear_of(what, value)
         if what == _STOPPED:
             self._give_terminal()
-            if os.getsid(os.getppid()) == os.getsid(0):  # otherwise nobody could continue us
+            if _can_be_continued():
                 os.killpg(0, signal.SIGSTOP)
             self._go_on()
         elif what == _CONTINUED:
@@ -375,6 +385,12 @@ def _next_signal(held: Mask) -> tuple[int, bool]:
         return info.si_signo, info.si_code > 0
     number = signal.sigwait(held)  # a system that does not tell who sent it
     return number, number in _KEYS
+
+
+def _can_be_continued() -> bool:
+    """Whether somebody is there to continue us: a parent in our session, as the shell is that started us."""
+    parent = os.getppid()
+    return parent > 0 and os.getsid(parent) == os.getsid(0)
 
 
 def _in_foreground() -> bool:

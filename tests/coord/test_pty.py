@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +69,10 @@ def wait_for(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < give_up
         time.sleep(0.02)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
 
 
 def state_of(pid: int) -> str:
@@ -204,14 +207,12 @@ def test_on_a_terminal_signals_are_passed_on_too(spawned: list[Any], kept: Path,
 def test_the_terminal_is_as_it_was_afterwards(spawned: list[Any], kept: Path) -> None:
     shell = pexpect.spawn("bash", ["--norc"], timeout=PATIENCE, env=os.environ | {"PS1": "$ ", "P": PROGRAM})
     spawned.append(shell)
-    before = termios.tcgetattr(shell.fileno())
-    shell.sendline(f"{sys.executable} -c \"$P\" {kept} sh -c 'stty raw; kill -9 $$'")
-    shell.expect(rb"\[over\]")
-    shell.sendline(b"echo status $?")
+    shell.sendline(
+        f"before=$(stty -g); {sys.executable} -c \"$P\" {kept} sh -c 'stty raw; kill -9 $$'; echo status $?;"
+        ' [ "$before" = "$(stty -g)" ]; echo the same: $((7 + $?))'
+    )
     shell.expect(b"status 137")
-    after = termios.tcgetattr(shell.fileno())
-    assert after[3] & termios.ECHO == before[3] & termios.ECHO
-    assert after[:3] == before[:3]
+    shell.expect(b"the same: 7")
 
 
 def test_output_of_a_moment_before_the_end_is_not_lost(spawned: list[Any], kept: Path) -> None:
@@ -255,6 +256,25 @@ def test_ctrl_z_stops_both_and_fg_goes_on(spawned: list[Any], kept: Path) -> Non
     shell.expect(b"status 0")
 
 
+def test_where_nobody_could_continue_us_ctrl_z_stops_nothing_for_good(spawned: list[Any], kept: Path) -> None:
+    child = on_terminal(spawned, kept, "bash", "-c", "echo ready; while read line; do echo got $line; done")
+    child.expect(b"ready")
+    child.send(b"\x1a")
+    child.sendline(b"word")
+    child.expect(b"got word")
+    child.sendeof()
+    assert status_of(child) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+def test_a_monitor_that_was_killed_ends_the_command_and_us(spawned: list[Any], kept: Path) -> None:
+    child = on_terminal(spawned, kept, "sh", "-c", "echo pid $$; exec sleep 60")
+    child.expect(rb"pid (\d+)\r\n")
+    assert child.match is not None
+    os.kill(parent_of(int(child.match.group(1))), signal.SIGKILL)
+    assert status_of(child) == 128 + signal.SIGHUP
+
+
 def test_in_the_background_the_terminal_is_left_alone(spawned: list[Any], kept: Path) -> None:
     shell = pexpect.spawn("bash", ["--norc", "-i"], timeout=PATIENCE, env=os.environ | {"PS1": "$ ", "P": PROGRAM})
     spawned.append(shell)
@@ -272,7 +292,7 @@ def test_nothing_lives_on_when_we_are_killed(spawned: list[Any], kept: Path) -> 
     child.expect(rb"pid (\d+)\r\n")
     assert child.match is not None
     pid = int(child.match.group(1))
-    family = [pid, int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])]
+    family = [pid, parent_of(pid)]
     os.kill(child.pid, signal.SIGKILL)
     wait_for(lambda: all(not Path(f"/proc/{each}").exists() or state_of(each) == "Z" for each in family))
     assert b"pid" in kept.read_bytes()
