@@ -35,6 +35,7 @@ _inherited: list[sqlite3.Connection] = []  # kept so that nothing ever closes th
 
 APPLICATION_ID = 0x4D507562  # "MPub"
 BUSY_TIMEOUT = 5.0
+_HEADER_SIZE = 100  # of every SQLite database
 
 _DIALECT = Dialect()
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -207,20 +208,27 @@ class SqliteStore(SqlBranchStore):
         )
 
     def _check_ours(self) -> None:
-        """Look at the file without a lock, a side file or a change: immutable to SQLite, whoever writes to it."""
+        """Look at the file's header, by itself: without a lock, a side file or a change.
+
+        SQLite could be told not to lock either, but would then call a file damaged while its log is being written
+        back into it, or after a crash in the middle of that; with its lock and its log it knows better.
+        """
         if os.path.isdir(self._file):
             raise InvalidStoreError(f"{self._file} is a directory, not a store", hint="name a file in it")
         if not os.stat(self._file).st_size:
             return
-        connection = self._connect(f"{_uri(self._file)}?mode=ro&immutable=1")
-        try:
-            schema, owner = _number(connection, "user_version"), _number(connection, "application_id")
-        finally:
-            connection.close()
+        with open(self._file, "rb", buffering=0) as file:
+            header = file.read(_HEADER_SIZE)
+        if len(header) < _HEADER_SIZE or not header.startswith(b"SQLite format 3\0"):
+            raise self._no_store()
+        schema, owner = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
         if owner != APPLICATION_ID:
             raise InvalidStoreError(f"{self._file} is a database of something else", hint="name another file")
         if schema > SCHEMA:
             raise self._newer(schema)
+
+    def _no_store(self) -> InvalidStoreError:
+        return InvalidStoreError(f"{self._file} is not a store", hint="name another file")
 
     def _newer(self, schema: int) -> InvalidStoreError:
         return InvalidStoreError(
@@ -297,7 +305,7 @@ class SqliteStore(SqlBranchStore):
     def _said(self, error: sqlite3.Error) -> MergepubError:
         code = _code(error)
         if code == sqlite3.SQLITE_NOTADB:
-            return InvalidStoreError(f"{self._file} is not a store", hint="name another file")
+            return self._no_store()
         if code in _DAMAGED:
             return self._damaged(str(error))
         return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}')}")

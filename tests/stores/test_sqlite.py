@@ -300,6 +300,23 @@ def test_a_damaged_body_is_never_handed_out(file: Path, store: SqliteStore) -> N
         assert isinstance(refused(call), InvalidStoreError)
 
 
+def test_a_store_killed_while_its_log_is_written_back_goes_on(file: Path, store: SqliteStore) -> None:
+    log = file.with_name(file.name + "-wal")
+    store.publish(DOC, b"1", ABSENT)
+    store.close()
+    short = file.read_bytes()
+    store.publish(DOC, os.urandom(100_000), at(1))
+    left = log.read_bytes()
+    store.close()
+    file.write_bytes(file.read_bytes()[:4096] + short[4096:])  # the first page is written first, and tells the length
+    log.write_bytes(left)
+    for side in ("-shm", "-journal"):
+        file.with_name(file.name + side).unlink(missing_ok=True)
+    assert store.fetch(DOC).version.number == 2
+    assert store.publish(DOC, b"3", at(2)).version.number == 3
+    assert list(store.verify()) == []
+
+
 def test_a_new_store_never_takes_over_the_log_that_a_deleted_one_left(file: Path, store: SqliteStore) -> None:
     log = file.with_name(file.name + "-wal")
     store.publish(DOC, b"old", ABSENT)
