@@ -5,7 +5,11 @@ Nothing is there twice, nothing that was answered is lost, tokens stay valid.
 
 from __future__ import annotations
 
+import contextlib
+import random
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -176,3 +180,65 @@ def test_an_end_that_was_cut_off_leaves_a_run_or_none(daemon: Living, point: str
     assert sorted(living_runs) == sorted([b] if point == "committed" else [a, b])
     assert daemon.socket(a).exists() is (point != "committed")
     assert daemon.socket(a).parent.exists() is (point != "committed")
+
+
+class Persistent:
+    """A client that repeats each call with the same parameters until it is answered, over any number of restarts."""
+
+    def __init__(self, daemon: Living, run: str) -> None:
+        self._daemon = daemon
+        self._run = run
+
+    def result(self, method: str, **params: Any) -> dict[str, Any]:
+        give_up = time.monotonic() + 60
+        while time.monotonic() < give_up:
+            with contextlib.suppress(OSError, AssertionError), self._daemon.client(self._run) as client:
+                answer = client.ask(method, **params)
+                if "result" in answer:
+                    found: dict[str, Any] = answer["result"]
+                    return found
+            time.sleep(0.05)
+        raise AssertionError(f"{method} is never answered")
+
+
+def write_five(client: Persistent, to: str, sent: list[str]) -> None:
+    for i in range(5):
+        sent.append(client.result("coord.send", to_run_id=to, body=str(i), idempotency_key=f"k{i}")["message_id"])
+
+
+def read_five(client: Persistent, taken: list[str]) -> None:
+    """Read until five messages have come, and acknowledge them all."""
+    token = None
+    while len(taken) < 5 or token:
+        answer = client.result("coord.inbox", wait_seconds=1, **({"ack_token": token} if token else {}))
+        taken += [message["id"] for message in answer["messages"] if message["id"] not in taken]
+        token = answer.get("ack_token")
+
+
+@pytest.mark.parametrize("daemon", ["sqlite", "postgresql"], indirect=True)
+def test_kills_at_random_moments_under_load_lose_and_double_nothing(daemon: Living) -> None:
+    """Each run sends five messages to the next; all read and acknowledge; the daemon dies again and again."""
+    runs = daemon.runs(6)
+    clients = [Persistent(daemon, run) for run in runs]
+    sent: list[str] = []
+    taken: list[list[str]] = [[] for _ in runs]
+    writers = [(client, runs[(i + 1) % 6], sent) for i, client in enumerate(clients)]
+    threads = [threading.Thread(target=write_five, args=args) for args in writers]
+    threads += [threading.Thread(target=read_five, args=args) for args in zip(clients, taken, strict=True)]
+    for thread in threads:
+        thread.start()
+    chance = random.Random(7)
+    for _ in range(5):
+        time.sleep(chance.uniform(0.1, 0.8))
+        daemon.kill()
+        daemon.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    entries = daemon.operator("timeline.show", workspace="w")["entries"]
+    assert len(entries) == 30
+    assert sorted(entry["id"] for entry in entries) == sorted(sent)
+    assert sorted(each for ids in taken for each in ids) == sorted(sent)
+    for run in runs:
+        with daemon.client(run) as client:
+            assert client.result("coord.status")["unread"] == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -254,3 +256,74 @@ def test_runs_of_another_home_are_not_known(state: State) -> None:
     b = started(elsewhere)
     assert refused(lambda: send(state, a, b)) == (wire.NOT_FOUND, None)
     assert [run.id for run in state.runs()] == [a.id]
+
+
+def test_the_same_call_from_many_threads_is_stored_once(state: State) -> None:
+    a, b = started(state), started(state)
+    with ThreadPoolExecutor(8) as pool:
+        receipts = list(pool.map(lambda _: send(state, a, b), range(24)))
+    assert len(set(receipts)) == 1
+    assert count_unread(state, b.id) == 1
+    assert len(state.timeline("w")) == 1
+
+
+def test_calls_from_many_threads_are_all_stored_and_ordered(state: State) -> None:
+    runs = [started(state) for _ in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        sent = list(pool.map(lambda i: send(state, runs[i % 3], runs[3], str(i), f"k{i}"), range(48)))
+    inbox = read_inbox(state, runs[3], None)["messages"]
+    assert sorted(message["id"] for message in inbox) == sorted(sent)
+    timeline = state.timeline("w")
+    assert [entry["id"] for entry in timeline] == [message["id"] for message in inbox]
+    assert [entry["seq"] for entry in timeline] == list(range(1, 49))
+
+
+def test_two_last_places_in_an_inbox_are_given_to_two(state: State) -> None:
+    runs = [started(state) for _ in range(9)]
+    for i in range(98):
+        send(state, runs[i % 8], runs[8], key=f"k{i}")
+
+    def attempt(i: int) -> bool:
+        try:
+            send(state, runs[i], runs[8], key="last")
+        except CoordError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(8))) == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories_of_an_inbox_follow_a_simple_model(state: State, seed: int) -> None:
+    """The model: what is not acknowledged, in order, and how much of it is the outstanding batch."""
+    chance = random.Random(seed)
+    a, b = started(state), started(state)
+    waiting: list[str] = []
+    token, batch = None, 0
+    old: list[str] = []
+    for step in range(60):
+        match chance.choice(["send", "read", "ack", "stale"]):
+            case "send":
+                waiting.append(send(state, a, b, key=f"k{step}"))
+                continue
+            case "read":
+                given = None
+            case "ack":
+                given = token
+            case _:
+                given = chance.choice(old) if old else "ack-none"
+        acked = given is not None and given == token
+        if acked:
+            del waiting[:batch]
+            old.append(str(token))
+            token = None
+        answer = read_inbox(state, b, given)
+        if token is None:
+            batch = len(waiting)
+        assert [message["id"] for message in answer["messages"]] == waiting[:batch]
+        assert answer["acked"] is acked
+        assert ("ack_token" in answer) is bool(batch)
+        assert token is None or answer["ack_token"] == token
+        token = answer.get("ack_token")
+    assert count_unread(state, b.id) == len(waiting)
