@@ -22,6 +22,9 @@ from mergepub.errors import CheckoutError, InputError, OutputError
 from mergepub.values import dataclass
 
 HOME = ".mergepub"
+MARKS = (HOME, "mergepub.toml", ".git")
+"""What marks the top of a checkout, in this order of kinds."""
+
 REPLACED = "replaced-"
 """How the names of files begin that a write-back took out of their place."""
 
@@ -76,7 +79,7 @@ def root_of(folder: str) -> str:
     above = [folder]
     while os.path.dirname(above[-1]) != above[-1]:
         above.append(os.path.dirname(above[-1]))
-    for mark in (HOME, "mergepub.toml", ".git"):
+    for mark in MARKS:
         for place in above:
             if os.path.exists(os.path.join(place, mark)):
                 return place

@@ -18,7 +18,7 @@ def annotation(pushed: Pushed) -> str | None:
     """The line ``::error file=…,line=…::…`` for a file that was not published; None for every other."""
     if pushed.came not in ("conflicted", "failed"):
         return None
-    said = " ".join(printable(line) for line in status_files.pushed_hints(pushed)[len(pushed.notices) :])
+    said = "\n".join(printable(line) for line in status_files.pushed_hints(pushed)[len(pushed.notices) :])
     where = f"file={_property(_from_workspace(pushed.file))},line={line_of(pushed)},title=mergepub"
     return f"::error {where}::{_data(said)}"
 

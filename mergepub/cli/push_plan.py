@@ -8,8 +8,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mergepub.checkout import Local, locate
+from mergepub.checkout import Checkout, Local, locate
 from mergepub.checkout.git import Repository
+from mergepub.checkout.home import MARKS, root_of
 from mergepub.checkout.ignoring import NAME
 from mergepub.checkout.walking import walk
 from mergepub.errors import BadPathError, InputError, NotFoundError
@@ -17,7 +18,6 @@ from mergepub.paths import check_path, check_prefix
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
-    from mergepub.checkout import Checkout
     from mergepub.cli.tracked import Stores
     from mergepub.stores.contract import Store
 
@@ -61,13 +61,24 @@ def plan_push(stores: Stores, names: Sequence[str], prefix: str | None, since: s
 def _found(names: Sequence[str]) -> Iterator[tuple[Local, Checkout, str | None]]:
     """Every file with its checkout; of those found in a folder, the path from there."""
     for name in names:
-        if not os.path.isdir(name):  # noqa: PTH112 - a name, not a path object
+        if not os.path.isdir(name):
             checkout, local = locate(name)
             yield local, checkout, None
             continue
+        roots: dict[str, Checkout] = {}
         for relative in walk(name):
-            checkout, local = locate(os.path.normpath(os.path.join(name, relative)))  # noqa: PTH118 - as above
-            yield local, checkout, relative
+            local = Local(found := os.path.normpath(os.path.join(name, relative)), os.path.realpath(found))
+            folder = os.path.dirname(local.target)
+            if folder not in roots:
+                roots[folder] = _checkout_of(folder, name)
+            yield local, roots[folder], relative
+
+
+def _checkout_of(folder: str, top: str) -> Checkout:
+    """The checkout of ``folder``; where nothing above marks one, that of the folder ``top``, which was named."""
+    root = root_of(folder)
+    is_marked = any(os.path.exists(os.path.join(root, mark)) for mark in MARKS)
+    return Checkout(root if is_marked else root_of(os.path.realpath(top)))
 
 
 class _Planning:
@@ -120,7 +131,7 @@ def path_for(local: Local, prefix: str | None, relative: str | None = None) -> s
         InputError: no prefix was given, the file does not lie below the working directory, no path has such a name.
         NotFoundError: there is no such file.
     """
-    if not os.path.exists(local.target):  # noqa: PTH110 - a name, not a path object
+    if not os.path.exists(local.target):
         raise NotFoundError(f"there is no file {local.name}", hint="give the name of a file")
     relative = relative or os.path.normpath(os.path.relpath(local.name))
     if prefix is None or relative.startswith(os.pardir):
@@ -149,7 +160,7 @@ class _Changes:
         self._by_top: dict[str, frozenset[str]] = {}
 
     def has(self, local: Local, since: str) -> bool:
-        folder = os.path.dirname(local.target)  # noqa: PTH120 - a key, as text
+        folder = os.path.dirname(local.target)
         if folder not in self._by_folder:
             self._by_folder[folder] = self._asked(local, since)
         return local.target in self._by_folder[folder]
