@@ -91,6 +91,14 @@ def test_without_a_daemon_the_command_is_not_started(daemon: Living) -> None:
     assert not (daemon.folder / "started").exists()
 
 
+def test_with_coordination_off_the_command_runs_and_its_run_has_no_socket() -> None:
+    with living("--no-coordination") as daemon:
+        done = wrapped(daemon, "sh", "-c", f"{SCRIPT} coord status --json; echo $?; exit 3")
+        line, _, rest = done.stdout.partition(b"\n")
+        assert json.loads(line)["error"]["data"]["reason"] == "off"
+        assert (rest, done.returncode) == (b"4\n", 3)
+
+
 def test_on_a_terminal_it_works_too(daemon: Living) -> None:
     command = f"test -t 1 && {SCRIPT} coord report --outcome blocked --summary x; kill -15 $$"
     child = pexpect.spawn(
