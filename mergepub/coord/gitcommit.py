@@ -22,6 +22,7 @@ LARGEST = 64 * 1024 * 1024
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
+    "core.splitIndex": "false",
     "core.logAllRefUpdates": "false",
     "core.fsync": "all",
     "core.fsyncMethod": "batch",
@@ -111,7 +112,10 @@ def remove(repository: str, name: str) -> None:
 def _fill(tree: Tree, scratch: str, git: _Git) -> None:
     """Begin with the user's index, for what it knows of unchanged files; without one, with HEAD."""
     try:
+        before = os.stat(tree.index)
         shutil.copyfile(tree.index, scratch)
+        # The index's own time tells git which files may have changed in the moment when it was written.
+        os.utime(scratch, ns=(before.st_atime_ns, before.st_mtime_ns))
     except OSError:
         git.ask("read-tree", tree.head or "--empty")
 
@@ -155,7 +159,7 @@ class _Git:
 
     def __init__(self, folder: str, deadline: float, environment: Mapping[str, str] | None = None) -> None:
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
         self._environment = own | _WHO | quiet | dict(environment or {})
         settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
         self._command = ["git", "-C", folder, *settings]

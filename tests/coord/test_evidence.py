@@ -67,7 +67,9 @@ def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
     names = [name for name in sorted(folder.rglob("*")) if name.is_file()]
     mine = (".git/objects/", ".git/refs/mergepub/")
     kept = [name for name in names if not str(name.relative_to(folder)).startswith(mine)]
-    return {str(name.relative_to(folder)): (name.read_bytes(), name.stat().st_mtime_ns) for name in kept}
+    # Whoever reads a shared index, as git status does too, marks it as still in use by its time.
+    times = {name: 0 if name.name.startswith("sharedindex.") else name.stat().st_mtime_ns for name in kept}
+    return {str(name.relative_to(folder)): (name.read_bytes(), times[name]) for name in kept}
 
 
 def track(checkout: Path, file: str, document: str, *, in_conflict: bool = False) -> None:
@@ -101,7 +103,25 @@ def test_the_commit_holds_the_work_tree_as_it_stands_on_top_of_head(store: Evide
     assert "Task: a task" in git(checkout, "show", "-s", "--format=%B", made.commit)
 
 
-def test_nothing_of_the_users_is_touched(store: Evidences, checkout: Path) -> None:
+def test_a_change_in_the_very_moment_of_the_users_last_add_is_seen(store: Evidences, checkout: Path) -> None:
+    for name, value in (("core.trustctime", "false"), ("core.checkStat", "minimal")):
+        git(checkout, "config", name, value)
+    moment = (checkout / "kept").stat().st_mtime_ns - 3_600_000_000_000
+    for content in ("one!\n", "two!\n"):
+        (checkout / "kept").write_text(content)
+        os.utime(checkout / "kept", ns=(moment, moment))
+        if content == "one!\n":
+            git(checkout, "add", "kept")
+            os.utime(checkout / ".git" / "index", ns=(moment, moment))
+    made = capture(store, checkout)
+    assert git(checkout, "show", f"{made.commit}:kept") == "two!"
+
+
+@pytest.mark.parametrize("setting", ["user.unused", "core.splitIndex", "core.untrackedCache", "feature.manyFiles"])
+def test_nothing_of_the_users_is_touched(store: Evidences, checkout: Path, setting: str) -> None:
+    git(checkout, "config", setting, "true")
+    (checkout / "second").touch()
+    git(checkout, "add", "second")
     hooks = checkout / ".git" / "hooks"
     for name in ("pre-commit", "post-commit", "reference-transaction", "post-index-change"):
         hook = hooks / name
