@@ -238,14 +238,31 @@ def _settle(checkout: Checkout, intent: Intent, undoes: Undoes) -> str:
         _done(checkout, local, intent)
         return f"finished the interrupted change of {local.name}"
     if here == intent.new and other is not None:
-        disk.swap(beside, target, beside + "-aside")  # an editor had saved just before the exchange: that comes back
-        disk.sync_folder(os.path.dirname(target))
+        _take_back(checkout, intent, target)
     elif _is_edit_of_new(checkout, intent, target, (here, other), undoes):
         checkout.save(intent.after)
         _abandon(checkout, local, intent)
         return f"finished the interrupted change of {local.name}; what was saved in between is kept in .mergepub/kept"
     _abandon(checkout, local, intent)
     return f"undid the interrupted change of {local.name}"
+
+
+def _take_back(checkout: Checkout, intent: Intent, target: str) -> None:
+    """An editor had saved just before the exchange: that comes back.
+
+    Whoever opened FILE since the crash has the new text; that is remembered like a pull, the other way round, and what
+    comes back is kept besides, for such an editor may be saved over it.
+    """
+    beside, aside = _names(target, intent)
+    saved, new = disk.read(beside) or b"", checkout.body(intent.after, intent.new)
+    checkout.keep(intent.file, saved, "saved")
+    record = checkout.load_file(intent.file)
+    if record is not None:
+        brought = replace(record, base=intent.after.base).bringing(new, saved)
+        base = checkout.body(intent.after, intent.after.base.digest)
+        checkout.save(replace(record, brought=brought), new, saved, base)
+    disk.swap(beside, target, aside)
+    disk.sync_folder(os.path.dirname(target))
 
 
 def _is_edit_of_new(

@@ -46,8 +46,10 @@ def _standing(stores: Stores, checkout: Checkout, record: Record, unreachable: l
 
     try:
         store = stores.of(record)
-        mention(store, record.path)
-        return standing(store, checkout, record)
+        found = standing(store, checkout, record)
+        if found.current is not None:
+            mention(store, record.path)
+        return found
     except UnavailableError as error:
         unreachable.append(error)
         return standing(None, checkout, record)

@@ -64,7 +64,7 @@ def refusal(local: Local, record: Record) -> CheckoutError:
         f"{local.name} undoes everything that was last brought into it from {record.path}: it looks like an editor "
         "that was opened before and saved after; nothing was published",
         reason="stale",
-        hint="repeat with --stale to merge from the text before that, or with --allow-revert to take the file as it is",
+        hint=f"mergepub push {local.name} --stale merges from the text before that, --allow-revert takes it as it is",
     )
 
 
