@@ -66,14 +66,15 @@ def standing(store: Store | None, checkout: Checkout, record: Record) -> Standin
     if any(intent.file == record.file for intent in pending(checkout)):
         found = replace(found, interrupted=True)
     waiting = queue.last_of(checkout, record.store, record.path) is not None
-    found = replace(found, queued=waiting, unresolved=_unresolved(store, record.path))
+    found = replace(found, queued=waiting)
     if store is None:
         return found
-    return _seen_there(Work(store, checkout, local, record), found, ours)
+    found = _seen_there(Work(store, checkout, local, record), found, ours)
+    return found if found.current is None else replace(found, unresolved=_unresolved(store, record.path))
 
 
-def _unresolved(store: Store | None, path: str) -> int:
-    if store is None or not store.capabilities.branches:
+def _unresolved(store: Store, path: str) -> int:
+    if not store.capabilities.branches:
         return 0
     found = cast("BranchStore", store).unresolved(path, limit=1)
     return next((each.count for each in found if each.path == path), 0)
