@@ -193,7 +193,7 @@ class DecisionReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A document with open branches: how many, and the name of one."""
+    """A document with open branches: how many (counted up to a hundred), and the name of one."""
 
     path: str
     count: int

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mergepub.documents import TEXT
+from mergepub.stores.branchrules import MOST_COUNTED
 
 if TYPE_CHECKING:
     from mergepub.branching.looking import Against, Changes, Overview
@@ -142,9 +143,13 @@ def unresolved_hints(found: Sequence[Unresolved]) -> list[str]:
     """Documents with branches that nobody has decided about, each with the command to type next."""
     lines = []
     for each in found:
-        many = "1 unresolved branch" if each.count == 1 else f"{each.count} unresolved branches"
+        many = "1 unresolved branch" if each.count == 1 else f"{_counted(each.count)} unresolved branches"
         lines.append(f"{each.path} has {many}; next: mergepub branches {shlex.quote(each.path)}")
     return lines
+
+
+def _counted(count: int) -> str:
+    return f"{count} or more" if count >= MOST_COUNTED else str(count)
 
 
 def overview_hints(overview: Overview) -> list[str]:

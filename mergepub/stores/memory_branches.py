@@ -269,7 +269,7 @@ class MemoryBranches:
                         for (life, _), line in history.lines.items()
                         if life == history.head.incarnation and line.state == OPEN
                     ]
-                    found += [Unresolved(path, len(names), max(names))] if names else []
+                    found += [Unresolved(path, min(len(names), branchrules.MOST_COUNTED), max(names))] if names else []
         return found[:limit]
 
     def take(self, path: str, branch: str, *, author: str) -> Branch:

@@ -64,11 +64,15 @@ _SIBLING = """INSERT INTO branches (id, incarnation, name, parent, base_revision
         head_revision, head_digest, state)
     VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)"""
 
-_UNRESOLVED = """SELECT h.path, COUNT(*), MAX(b.name) FROM heads h
-    JOIN branches m ON m.id = h.branch
-    JOIN branches b ON b.incarnation = m.incarnation AND b.state = 'open'
+_UNRESOLVED = f"""SELECT h.path,
+        (SELECT COUNT(*) FROM (SELECT 1 FROM branches b WHERE b.incarnation = m.incarnation AND b.state = 'open'
+            LIMIT {branchrules.MOST_COUNTED}) AS counted),
+        (SELECT b.name FROM branches b WHERE b.incarnation = m.incarnation AND b.state = 'open'
+            ORDER BY b.name DESC LIMIT 1)
+    FROM heads h JOIN branches m ON m.id = h.branch
     WHERE (h.path = ? OR h.path >= ?) AND h.path >= ? AND h.path < ? AND h.digest IS NOT NULL
-    GROUP BY h.path ORDER BY h.path LIMIT ?"""
+        AND EXISTS (SELECT 1 FROM branches b WHERE b.incarnation = m.incarnation AND b.state = 'open')
+    ORDER BY h.path LIMIT ?"""  # noqa: S608 - a number of ours
 
 
 @dataclass(frozen=True, slots=True)
