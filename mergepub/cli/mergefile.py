@@ -6,7 +6,6 @@ Argument order, labels and exit status are ``git merge-file``'s. No click here: 
 from __future__ import annotations
 
 from mergepub.cli.streams import INTERRUPTED, complain, read_file, replace_file, say, write_stdout
-from mergepub.errors import InputError
 
 TYPE_CHECKING = False  # what typing calls by this name, without importing typing
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ def merge_files(files: Sequence[str], given: Mapping[str, Any], labels: Sequence
     how = dict(given)
     stdout, quiet = how.pop("stdout", False), how.pop("quiet", False)
     if len(labels) > len(files):
+        from mergepub.errors import InputError
+
         raise InputError(f"-L was given {len(labels)} times", hint="give it up to three times: ours, base, theirs")
     ours, base, theirs = (read_file(name) for name in files)
     from mergepub.merge import diff3  # after the files: a wrong name costs nothing

@@ -1,15 +1,13 @@
 """Bytes in and out: files, standard input, standard output, diagnostics on standard error.
 
-Bodies pass through here and through nothing else: no text layer. No click, no policy, and no import beyond ``os``,
-``sys`` and the error tree, for the fast path pays for every one.
+Bodies pass through here and through nothing else: no text layer. No click, no policy, and no import beyond ``os`` and
+``sys``, for the fast path pays for every one: the error tree is imported where something fails.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-
-from mergepub.errors import InputError, MergepubError, OutputError
 
 TYPE_CHECKING = False  # what typing calls by this name, without importing typing
 if TYPE_CHECKING:
@@ -32,6 +30,8 @@ def read_file(name: str, limit: int | None = None) -> bytes:
         with open(name, "rb", buffering=0) as file:  # noqa: PTH123 - pathlib costs the fast path milliseconds
             return file.readall() if limit is None else _read_at_most(file.fileno(), limit + 1)
     except (OSError, ValueError) as error:
+        from mergepub.errors import InputError
+
         raise InputError(f"cannot read {name}: {why(error)}", hint="give the name of a readable file") from None
 
 
@@ -46,6 +46,8 @@ def read_stdin(limit: int) -> bytes:
             say("mergepub: reading the body from standard input; end it with Ctrl-D on a line of its own")
         return _read_at_most(0, limit + 1)
     except OSError as error:
+        from mergepub.errors import InputError
+
         raise InputError(f"cannot read standard input: {why(error)}", hint="give the name of a file") from None
 
 
@@ -79,6 +81,8 @@ def write_stdout(*pieces: Piece) -> None:
         silence_stdout()
     except OSError as error:
         silence_stdout()
+        from mergepub.errors import OutputError
+
         raise OutputError(f"cannot write to standard output: {why(error)}") from None
 
 
@@ -127,6 +131,8 @@ def check_output(name: str) -> None:
     nameless = "\0" in name or name in ("", "-") or name.endswith("/")
     trouble = "that is no file name" if nameless else _trouble_with(os.path.realpath(name))
     if trouble:
+        from mergepub.errors import OutputError
+
         raise OutputError(f"cannot write {name}: {trouble}", hint="name a file in a directory that can be written to")
 
 
@@ -176,6 +182,8 @@ def replace_file(name: str, *pieces: Piece, instead_of: bytes | None = None) -> 
         else:
             _exchange(target, pieces, instead_of)
     except OSError as error:
+        from mergepub.errors import OutputError
+
         raise OutputError(
             f"cannot write {name}: {why(error)}", hint="name a file in a directory that can be written to"
         ) from None
@@ -204,6 +212,8 @@ def _exchange(target: str, pieces: Sequence[Piece], instead_of: bytes | None) ->
     try:
         _create(beside, pieces, before)
         if instead_of is not None and read_file(target) != instead_of:
+            from mergepub.errors import OutputError
+
             raise OutputError(f"{target} was changed meanwhile; it was left as it is", hint="run the command again")
         os.replace(beside, target)  # noqa: PTH105 - as above
     finally:
@@ -275,6 +285,8 @@ def complain(error: BaseException) -> None:
     if isinstance(error, KeyboardInterrupt):
         say("mergepub: interrupted")
         return
+    from mergepub.errors import MergepubError
+
     if isinstance(error, MergepubError):
         say(f"mergepub: {error.message}")
         if error.hint:

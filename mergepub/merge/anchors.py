@@ -8,15 +8,14 @@ way, and exactly where it is small or holds no anchor.
 
 from __future__ import annotations
 
-from _bisect import bisect_left
-from _collections import _count_elements  # type: ignore[import-not-found]  # Counter's own loop, without its import
-from itertools import compress
-
-from mergepub.merge.lcs import common_pairs
+from _operator import eq, lt
+from itertools import compress, islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mergepub.merge.lcs import Line
 
     Box = tuple[int, int, int, int]
 
@@ -25,31 +24,33 @@ _PIECE = 1 << 17  # more lines than this without an anchor are cut into pieces: 
 _LEVELS = 8  # anchors are looked for in boxes between anchors so often: each time may cost as much as the first
 
 
-def matched_lines(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[list[int], list[int]]:
+def matched_lines(a: Sequence[Line], b: Sequence[Line], blank: Line | None = b"") -> tuple[list[int], list[int]]:
     """The indices of the lines of `a` and of `b` that belong together, in two lists of one length, both ascending.
 
     Together they are a common subsequence: a longest one where the two sides are small or hold no unique line, the
-    longest between its anchors elsewhere.
+    longest between its anchors elsewhere. A line is its text, or a number that stands for it; `blank` is the one that
+    is no anchor.
     """
-    shared = set(a).intersection(b)
-    rows = list(compress(range(len(a)), map(shared.__contains__, a)))
-    columns = list(compress(range(len(b)), map(shared.__contains__, b)))
-    matching = _Matching([a[i] for i in rows], [b[j] for j in columns])
+    shared = set(b).intersection(a)
+    in_a, in_b = list(map(shared.__contains__, a)), list(map(shared.__contains__, b))
+    rows, columns = list(compress(range(len(a)), in_a)), list(compress(range(len(b)), in_b))
+    matching = _Matching(list(compress(a, in_a)), list(compress(b, in_b)), blank)
     boxes = [(0, len(rows), 0, len(columns))]
     for level in range(_LEVELS + 1):
         for box in boxes:
             matching.fill(box, anchored=level < _LEVELS)
         boxes, matching.todo = matching.todo, []
     partners = matching.partners
-    return [i for i, j in zip(rows, partners, strict=True) if j >= 0], [columns[j] for j in partners if j >= 0]
+    columns.insert(0, -1)
+    return list(compress(rows, partners)), list(map(columns.__getitem__, filter(None, partners)))
 
 
 class _Matching:
-    """Which line of `b` every line of `a` is matched with (-1: none), and the boxes that are still to be looked at."""
+    """Which line of `b`, from 1, every line of `a` is matched with (0: none), and the boxes still to be looked at."""
 
-    def __init__(self, a: list[bytes], b: list[bytes]) -> None:
-        self.a, self.b = a, b
-        self.partners = [-1] * len(a)
+    def __init__(self, a: list[Line], b: list[Line], blank: Line | None) -> None:
+        self.a, self.b, self.blank = a, b, blank
+        self.partners = [0] * len(a)
         self.todo: list[Box] = []
 
     def fill(self, box: Box, *, anchored: bool) -> None:
@@ -68,42 +69,43 @@ class _Matching:
         i0, i1, j0, j1 = box
         a, b, partners = self.a, self.b, self.partners
         while i0 < i1 and j0 < j1 and a[i0] == b[j0]:
-            partners[i0] = j0
             i0, j0 = i0 + 1, j0 + 1
+            partners[i0 - 1] = j0
         while i0 < i1 and j0 < j1 and a[i1 - 1] == b[j1 - 1]:
             i1, j1 = i1 - 1, j1 - 1
-            partners[i1] = j1
+            partners[i1] = j1 + 1
         return i0, i1, j0, j1
 
     def _anchors(self, box: Box) -> tuple[list[int], list[int]]:
-        """The places of the longest run, ascending on both sides, of lines that stand once on either side."""
+        """The longest run, ascending on both sides, of lines that stand once on either side; columns count from 1."""
         i0, i1, j0, j1 = box
         part_a, part_b = self.a[i0:i1], self.b[j0:j1]
-        unique = _once(part_a).intersection(_once(part_b))
-        unique.discard(b"")
-        in_a, in_b = list(map(unique.__contains__, part_a)), list(map(unique.__contains__, part_b))
-        rows, columns = list(compress(range(i0, i1), in_a)), list(compress(range(j0, j1), in_b))
-        lines_a, lines_b = list(compress(part_a, in_a)), list(compress(part_b, in_b))
-        if lines_a != lines_b:
-            where = dict(zip(lines_b, columns, strict=True))
-            columns = [where[line] for line in lines_a]
+        where = dict(zip(part_b, range(j0 + 1, j1 + 1), strict=True))
+        for line in (self.blank, *_repeated(part_a), *_repeated(part_b)):
+            where.pop(line, None)
+        found = list(map(where.get, part_a))
+        rows, columns = list(compress(range(i0, i1), found)), list(filter(None, found))
+        if not all(map(lt, columns, islice(columns, 1, None))):
             best = increasing(columns)
             rows, columns = [rows[k] for k in best], [columns[k] for k in best]
         return rows, columns
 
     def _split(self, box: Box, rows: list[int], columns: list[int]) -> None:
-        """Match the anchors `rows` with `columns`; what lies between them is left in `todo`."""
+        """Match the anchors `rows` with `columns`, from 1; what lies between them is left in `todo`."""
         i0, i1, j0, j1 = box
+        partners = self.partners
         for i, j in zip(rows, columns, strict=True):
-            if i > i0 and j > j0:
-                self.todo.append((i0, i, j0, j))
-            self.partners[i] = j
-            i0, j0 = i + 1, j + 1
+            if i > i0 and j > j0 + 1:
+                self.todo.append((i0, i, j0, j - 1))
+            partners[i] = j0 = j
+            i0 = i + 1
         if i0 < i1 and j0 < j1:
             self.todo.append((i0, i1, j0, j1))
 
     def _solve(self, box: Box) -> None:
         """Match the longest common subsequence of the box, piece by piece where it is huge."""
+        from mergepub.merge.lcs import common_pairs  # noqa: PLC0415 - what is left between anchors is often nothing
+
         i0, i1, j0, j1 = box
         rows, columns = i1 - i0, j1 - j0
         pieces = (max(rows, columns) + _PIECE - 1) // _PIECE
@@ -111,18 +113,19 @@ class _Matching:
             top, left = i0 + rows * n // pieces, j0 + columns * n // pieces
             lines_a = self.a[top : i0 + rows * (n + 1) // pieces]
             for i, j in common_pairs(lines_a, self.b[left : j0 + columns * (n + 1) // pieces]):
-                self.partners[top + i] = left + j
+                self.partners[top + i] = left + j + 1
 
 
-def _once(lines: Sequence[bytes]) -> set[bytes]:
-    """The lines that stand once in `lines`."""
-    counts: dict[bytes, int] = {}
-    _count_elements(counts, lines)
-    return {line for line, n in counts.items() if n == 1}
+def _repeated(lines: Sequence[Line]) -> set[Line]:
+    """The lines that stand more than once in `lines`: sorting finds them in half the time of counting."""
+    ordered = sorted(lines)  # type: ignore[type-var]  # texts alone or numbers alone
+    return set(compress(ordered, map(eq, ordered, islice(ordered, 1, None))))
 
 
 def increasing(places: Sequence[int]) -> list[int]:
     """The indices of the longest ascending run of `places`, which are distinct."""
+    from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
+
     ends: list[int] = []  # ends[n]: the smallest place at which a run of n + 1 ends
     last: list[int] = []  # the index of that place
     before: list[int] = []  # for every index: the one before it in its run

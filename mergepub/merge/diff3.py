@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from mergepub.errors import BinaryBodyError, InputError
 from mergepub.merge.lines import converted_ending, offset_before_plain, plain
 from mergepub.merge.markers import SMALLEST
-from mergepub.merge.myers import edit_script
-from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, Region, regions
+from mergepub.merge.myers import edit_scripts
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, Region, anywhere, regions
 from mergepub.merge.render import FAVOURS, STYLES, Rendering, render, trimmed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_HEAD = 1 << 16  # bytes in which nearly every binary file holds a NUL
 
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "adjacent": ("clean", "conflict"),
@@ -108,10 +109,12 @@ def diff3(
     by_law = _by_law(base, ours, theirs, marker_size)
     if by_law is not None:
         return by_law
-    _refuse_nul(base=base, ours=ours, theirs=theirs)
+    _refuse_nul(base=base, ours=ours[:_HEAD], theirs=theirs[:_HEAD])
     how.ending = converted_ending(base, ours, theirs)
     texts = (base, ours, theirs) if how.ending is None else (plain(base), plain(ours), plain(theirs))
     found = _find_regions(texts, touching=adjacent == "conflict", engine=engine)
+    if anywhere(b"\0", found, b"", *texts[1:]):
+        _refuse_nul(ours=ours, theirs=theirs)
     found = _refined(found, texts, words=granularity == "word", trim=style != "diff3")
     return _rendered(found, base, ours, theirs, how)
 
@@ -145,7 +148,7 @@ def _find_regions(texts: tuple[bytes, bytes, bytes], *, touching: bool, engine: 
         from mergepub.merge.merge3_engine import merge3_regions  # noqa: PLC0415 - an extra, imported when it is asked for
 
         return merge3_regions(base, ours, theirs)
-    scripts = edit_script(base, ours), edit_script(base, theirs)
+    scripts = edit_scripts(base, ours, theirs)
     found = regions(base, ours, theirs, *scripts, touching=touching)
     if any(region.kind == CONFLICT for region in found):
         from mergepub.merge.ties import without_ties  # noqa: PLC0415 - most merges have no conflict
@@ -171,6 +174,8 @@ def _by_law(base: bytes, ours: bytes, theirs: bytes, marker_size: int) -> Merged
 def _refuse_nul(**bodies: bytes) -> None:
     for name, body in bodies.items():
         if b"\0" in body:
+            from mergepub.errors import BinaryBodyError  # noqa: PLC0415 - only a call that fails needs the error tree
+
             raise BinaryBodyError(
                 f"The {name} body holds a NUL byte, so this is not text and cannot be merged line by line; "
                 "choose one side whole."
@@ -194,20 +199,18 @@ def _check(**choices: str | None) -> None:
     for name, value in choices.items():
         if value not in _CHOICES[name]:
             allowed = ", ".join(repr(choice) for choice in _CHOICES[name] if choice)
-            raise InputError(f"{name} cannot be {value!r}; choose one of {allowed}.")
+            raise _wrong(f"{name} cannot be {value!r}; choose one of {allowed}.")
 
 
 def _size(marker_size: int) -> int:
     if marker_size < SMALLEST:
-        raise InputError(
-            f"A marker of {marker_size} characters could be text; choose a marker size of {SMALLEST} or more."
-        )
+        raise _wrong(f"A marker of {marker_size} characters could be text; choose a marker size of {SMALLEST} or more.")
     return marker_size
 
 
 def _labels(labels: Sequence[str | bytes]) -> tuple[bytes, bytes, bytes]:
     if len(labels) != 3:
-        raise InputError(f"There are three labels, of ours, base and theirs; {len(labels)} were given.")
+        raise _wrong(f"There are three labels, of ours, base and theirs; {len(labels)} were given.")
     ours, base, theirs = (_label(label) for label in labels)
     return ours, base, theirs
 
@@ -216,9 +219,13 @@ def _label(label: str | bytes) -> bytes:
     try:
         encoded = label.encode("utf-8", "surrogateescape") if isinstance(label, str) else label
     except UnicodeEncodeError as error:
-        raise InputError(f"The label {label!r} cannot be written in UTF-8; choose another.") from error
+        raise _wrong(f"The label {label!r} cannot be written in UTF-8; choose another.") from error
     if any(byte < 32 or byte == 127 for byte in encoded):
-        raise InputError(
-            f"The label {encoded!r} holds a control byte, which would break its marker line; leave it out."
-        )
+        raise _wrong(f"The label {encoded!r} holds a control byte, which would break its marker line; leave it out.")
     return encoded
+
+
+def _wrong(message: str) -> Exception:
+    from mergepub.errors import InputError  # noqa: PLC0415 - only a call that fails needs the error tree
+
+    return InputError(message)

@@ -8,12 +8,11 @@ of lines alone and walk each block again on the way back, so memory grows with t
 
 from __future__ import annotations
 
-from _bisect import bisect_left
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    Line = bytes | int | None
     Pair = tuple[int, int]
     Chain = tuple[int, int, "Chain"] | None
 
@@ -21,9 +20,9 @@ _MASK_BUDGET = 32 << 20  # bytes of cached column masks
 _BLOCK = 20_000  # pairs of equal lines in a block of Hunt-Szymanski, whose chains are kept in memory
 
 
-def common_pairs(a: Sequence[bytes], b: Sequence[bytes]) -> list[Pair]:
+def common_pairs(a: Sequence[Line], b: Sequence[Line]) -> list[Pair]:
     """The index pairs of one longest common subsequence of `a` and `b`, ascending."""
-    places: dict[bytes, list[int]] = {}
+    places: dict[Line, list[int]] = {}
     for j, line in enumerate(b):
         if line in places:
             places[line].append(j)
@@ -42,6 +41,8 @@ def sparse_pairs(hits: Sequence[Sequence[int]]) -> list[Pair]:
     `ends[n]` is the smallest place in b at which a common subsequence of n + 1 lines ends. It is kept at the top of
     every block; on the way back a block is walked again, this time with the subsequences themselves.
     """
+    from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
+
     ends: list[int] = []
     tops, kept = [0], [ends.copy()]
     pairs = 0
@@ -70,6 +71,8 @@ def _chain(
     hits: Sequence[Sequence[int]], block: tuple[int, int], ends: list[int], length: int, found: list[Pair]
 ) -> int:
     """Add to `found` the pairs, within the block, of a subsequence of `length` lines; return how many stand above."""
+    from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
+
     chains: list[Chain] = [None] * len(ends)  # the part of each subsequence within the block, as linked tuples
     for i in range(*block):
         places = hits[i]
@@ -94,13 +97,13 @@ def _chain(
 class _Masks:
     """Column masks by line: bit j is set where line j of b is that line; kept up to a budget, else made anew."""
 
-    def __init__(self, width: int, places: dict[bytes, list[int]]) -> None:
+    def __init__(self, width: int, places: dict[Line, list[int]]) -> None:
         self._size = (width + 7) // 8
         self._places = places
         self._room = max(8, _MASK_BUDGET // (self._size + 64))
-        self._kept: dict[bytes, int] = {}
+        self._kept: dict[Line, int] = {}
 
-    def row(self, line: bytes) -> int:
+    def row(self, line: Line) -> int:
         mask = self._kept.get(line)
         if mask is None:
             cells = bytearray(self._size)
@@ -112,7 +115,7 @@ class _Masks:
         return mask
 
 
-def dense_pairs(a: Sequence[bytes], width: int, places: dict[bytes, list[int]]) -> list[Pair]:
+def dense_pairs(a: Sequence[Line], width: int, places: dict[Line, list[int]]) -> list[Pair]:
     """Bit-parallel: `width` is the length of b, `places` where each of its lines stands.
 
     In the integer of a row, bit j is 0 where the subsequence of the prefixes grows with line j of b.
@@ -135,7 +138,7 @@ def dense_pairs(a: Sequence[bytes], width: int, places: dict[bytes, list[int]]) 
     return pairs
 
 
-def _rows(lines: Sequence[bytes], row: int, masks: _Masks) -> list[int]:
+def _rows(lines: Sequence[Line], row: int, masks: _Masks) -> list[int]:
     """The rows of the table from `row` on, one for every line; bits above the width may be set."""
     rows = [row]
     for line in lines:

@@ -37,11 +37,14 @@ def marker_of(line: bytes) -> tuple[bytes, int] | None:
 def sizes_in(text: bytes, start: int, end: int, chars: Iterable[bytes] = (START, BASE, MIDDLE, END)) -> set[int]:
     """The sizes of all lines of a range that read as markers of the given characters.
 
-    Found by searching for the seven characters, so that large bodies without any cost one search each.
+    Found by searching for the seven characters, from the first of them on: most text has none, and one byte is found
+    six times as fast as seven.
     """
     found = set()
     for char in chars:
-        at = text.find(char * SMALLEST, start, end)
+        at = text.find(char, start, end)
+        if at >= 0:
+            at = text.find(char * SMALLEST, at, end)
         while at >= 0:
             line_end = text.find(b"\n", at, end)
             line_end = end if line_end < 0 else line_end + 1

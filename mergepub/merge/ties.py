@@ -8,8 +8,6 @@ the canonical place stands, so that the same insertion made by both sides keeps 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from mergepub.merge.lines import ends_terminated, same_text
 from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, Region, regions
 from mergepub.merge.weak import weak_lines
@@ -69,6 +67,8 @@ def _stretches(found: list[Region], joints: list[Range]) -> Iterator[list[Region
 
 def _better(stretch: list[Region], bodies: Bodies, scripts: Scripts, touching: bool) -> list[Region]:
     """A stretch as the other scripts have it, where that leaves fewer conflicts."""
+    from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
+
     first, end = stretch[0], stretch[-1].base[1]
     at = (first.base[0], first.ours[0], first.theirs[0])
     ours, theirs = (script[bisect_left(script, at[:1]) : bisect_left(script, (end + 1,))] for script in scripts)
@@ -104,40 +104,43 @@ def joined_up(a: bytes, b: bytes, hunks: Sequence[Hunk], places: Sequence[Range]
     Returns:
         the script, and the base ranges that the joints reach over.
     """
+    ends = [end for _, end in places]
     result: list[Hunk] = []
     joints: list[Range] = []
-    near = False
-    for hunk, meets in zip(hunks, _meeting(hunks, places), strict=True):
-        joint = _joint(a, b, result[-1], hunk) if result and (meets or near) else None
-        near = meets or (near and joint is not None)
-        if joint is None:
-            result.append(hunk)
-        else:
+    chain: list[Hunk] = []  # the hunks that are joined in the last one of the result
+    for hunk in hunks:
+        joint = _joint(a, b, result[-1], hunk) if result else None
+        if joint and any(_meets(part, places, ends) for part in (hunk, *chain)):
             joints.append((joint[0], hunk[1]))
             result[-1] = joint
+            chain.append(hunk)
+        else:
+            result.append(hunk)
+            chain = [hunk]
     return result, joints
 
 
-def _meeting(hunks: Sequence[Hunk], places: Sequence[Range]) -> list[bool]:
-    """For each hunk whether its base range touches one of the places."""
-    meets, i = [], 0
-    for start, end, _, _ in hunks:
-        while i < len(places) and places[i][1] < start:
-            i += 1
-        meets.append(i < len(places) and places[i][0] <= end)
-    return meets
+def _meets(hunk: Hunk, places: Sequence[Range], ends: Sequence[int]) -> bool:
+    """Whether the base range of a hunk touches one of the places, which end at `ends`."""
+    from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
+
+    at = bisect_left(ends, hunk[0])
+    return at < len(places) and places[at][0] <= hunk[1]
 
 
 def _joint(a: bytes, b: bytes, above: Hunk, hunk: Hunk) -> Hunk | None:
     """Both hunks as one, the gap between them now below it; None where that is no script from ``a`` to ``b``."""
-    gap = hunk[0] - above[1]
-    if hunk[0] == hunk[1]:
-        text, start, end = b, above[3], hunk[3]
-    elif hunk[2] == hunk[3]:
-        text, start, end = a, above[1], hunk[1]
+    a0, a1, b0, b1 = hunk
+    if a0 == a1:
+        text, start, end = b, above[3], b1
+    elif b0 == b1:
+        text, start, end = a, above[1], a1
     else:
         return None
+    gap = a0 - above[1]
     last = end - gap
-    if not (same_text(text, (start, start + gap), text, (last, end)) and ends_terminated(text, (start, last))):
+    if text[start] != text[last] or not same_text(text, (start, start + gap), text, (last, end)):
+        return None
+    if not ends_terminated(text, (start, last)):
         return None
     return (above[0], above[1], above[2], last) if text is b else (above[0], last, above[2], above[3])

@@ -17,7 +17,7 @@ deletion rewrites nothing and weighs nothing. The rule knows neither which side 
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,22 +45,35 @@ def weak_lines(text: bytes) -> int:
 
 def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     """Join hunks over matched weak lines that are outweighed by the changes on both their sides."""
-    gaps: dict[int, int] = {}  # the weak lines between hunk k and the next
-    for k, ((_, end, _, _), (start, _, _, _)) in enumerate(pairwise(hunks)):
-        if start - end < _LONGEST and a[end] in _FILLER and (lines := weak_lines(a[end:start])):
-            gaps[k] = lines
+    gaps = _weak_gaps(a, hunks)
     if not gaps:
         return hunks
     sizes = _rewritten(a, b, hunks, gaps)
     above = _outweighing(sizes, gaps, list(gaps), 1)
     below = _outweighing(sizes[1:], gaps, list(reversed(gaps)), -1)
-    joined = hunks[:1]
-    for k, hunk in enumerate(hunks[1:]):
-        if k in gaps and above[k] >= _WEIGHT * gaps[k] <= below[k]:
-            joined[-1] = (joined[-1][0], hunk[1], joined[-1][2], hunk[3])
-        else:
-            joined.append(hunk)
-    return joined
+    given_up = [k for k, lines in gaps.items() if above[k] >= _WEIGHT * lines <= below[k]]
+    if not given_up:
+        return hunks
+    joined, done = [], 0
+    for k in given_up:  # hunk k, or what it was joined to, with the next one
+        joined += hunks[done : k + 1]
+        done = k + 2
+        (a0, _, b0, _), (_, a1, _, b1) = joined[-1], hunks[k + 1]
+        joined[-1] = (a0, a1, b0, b1)
+    return joined + hunks[done:]
+
+
+def _weak_gaps(a: bytes, hunks: list[Hunk]) -> dict[int, int]:
+    """The weak lines between hunk k and the next, for every k where nothing else stands between them."""
+    gaps: dict[int, int] = {}
+    end = hunks[0][1] if hunks else 0
+    for k, (start, next_end, _, _) in enumerate(islice(hunks, 1, None)):
+        if a[end] in _FILLER and start - end < _LONGEST:
+            lines = weak_lines(a[end:start])
+            if lines:
+                gaps[k] = lines
+        end = next_end
+    return gaps
 
 
 def _rewritten(a: bytes, b: bytes, hunks: list[Hunk], gaps: dict[int, int]) -> list[int]:

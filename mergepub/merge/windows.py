@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Hunk = tuple[int, int, int, int]
+    KeptLines = dict[str, tuple[dict[bytes, int], list[int], list[int]]]
 
 _WINDOW = 24 << 10  # bytes of each side that are split first; 16 times as many where that is not enough
 _GROWTH = 16
@@ -16,8 +17,10 @@ _SURE_LINES = 12  # a run of equal lines in a window is trusted from this size o
 _SURE_BYTES = 256
 
 
-def hunks_between(a: bytes, b: bytes) -> list[Hunk]:
-    """The hunks that make `b` of `a`, ordered; they may touch where windows meet."""
+def hunks_between(a: bytes, b: bytes, kept: KeptLines | None = None) -> list[Hunk]:
+    """The hunks that make `b` of `a`, ordered; they may touch where windows meet. The lines of `a` go into `kept`."""
+    if kept is None:
+        kept = {}
     view_b = memoryview(b)
     x = y = snake(a, 0, b, view_b, 0)
     hunks: list[Hunk] = []
@@ -28,7 +31,7 @@ def hunks_between(a: bytes, b: bytes) -> list[Hunk]:
             hunks.append((x, p, y, q))
             x, y = p + n, q + n
             continue
-        found, x, y = search(a, b, view_b, x, y) or _section(a, b, view_b, x, y) or _window(a, b, x, y)
+        found, x, y = search(a, b, view_b, x, y) or _section(a, b, view_b, x, y) or _window(a, b, x, y, kept)
         hunks += found
         n = snake(a, x, b, view_b, y)
         x, y = x + n, y + n
@@ -43,7 +46,7 @@ def _section(a: bytes, b: bytes, view_b: memoryview, x: int, y: int) -> tuple[li
     return point and ([(x, point[0], y, point[1])], *point)
 
 
-def _window(a: bytes, b: bytes, x: int, y: int) -> tuple[list[Hunk], int, int]:
+def _window(a: bytes, b: bytes, x: int, y: int, kept: KeptLines) -> tuple[list[Hunk], int, int]:
     """Match a window of lines from `(x, y)` on: its hunks up to the last run that is sure, and where that run ends.
 
     A window is taken when it gets half its size ahead, so the work of all windows is that of the bodies once or twice.
@@ -53,12 +56,13 @@ def _window(a: bytes, b: bytes, x: int, y: int) -> tuple[list[Hunk], int, int]:
     size = _WINDOW
     while True:
         x1, y1 = _line_end(a, x + size), _line_end(b, y + size)
-        hunks = dense_hunks(a, b, (x, x1, y, y1))
-        if x1 == len(a) and y1 == len(b):
+        last = x1 == len(a) and y1 == len(b)
+        hunks = dense_hunks(a, b, (x, x1, y, y1), kept, at_least=0 if last else _SURE_LINES)
+        if last:
             return hunks, x1, y1
-        kept, p, q = _sure(a, hunks, x1, y1)
+        sure, p, q = _sure(a, hunks, x1, y1)
         if max(p - x, q - y) * 2 >= size:
-            return kept, p, q
+            return sure, p, q
         size *= _GROWTH
 
 

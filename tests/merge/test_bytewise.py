@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -141,9 +142,9 @@ def test_the_search_is_tried_once_for_every_settled_stretch(monkeypatch: pytest.
 def test_windows_grow_until_one_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def counted(a: bytes, b: bytes, box: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
+    def counted(a: bytes, b: bytes, box: tuple[int, int, int, int], kept: Any, *, at_least: int) -> Any:
         sizes.append(box[1] - box[0])
-        return dense_hunks(a, b, box)
+        return dense_hunks(a, b, box, kept, at_least=at_least)
 
     monkeypatch.setattr("mergepub.merge.dense.dense_hunks", counted)
     monkeypatch.setattr(bytewise, "_REACH", 0)

@@ -116,8 +116,8 @@ def test_huge_problems_without_an_anchor_are_cut_into_pieces(monkeypatch: pytest
 def test_anchors_that_uncover_one_another_are_followed_a_few_levels_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every line of this staircase stands twice, so each anchor makes the next line unique in what remains."""
     looked_at = []
-    once = anchors._once
-    monkeypatch.setattr(anchors, "_once", lambda lines: looked_at.append(len(lines)) or once(lines))
+    repeated = anchors._repeated
+    monkeypatch.setattr(anchors, "_repeated", lambda lines: looked_at.append(len(lines)) or repeated(lines))
     a: list[bytes] = []
     b: list[bytes] = []
     for n in range(2000):
