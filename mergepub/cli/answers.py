@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mergepub import status
-from mergepub.cli.streams import check_output, complain, replace_file, say, write_stdout
+from mergepub.cli.streams import check_output, complain, printable, replace_file, say, write_stdout
 from mergepub.errors import InputError, OutputError
 from mergepub.values import dataclass
 
@@ -62,10 +62,10 @@ def answer(outcome: Outcome, path: str, form: Form, file: str = "FILE", *, hints
             return _told(trouble, outcome)
         write_json(status.to_json(outcome, body=body is not None))
     elif form.body_only:
-        write_stdout(body or b"")
+        write_stdout(harmless(body or b""))
     else:
         block = painted(status.block(outcome))
-        write_stdout(block if body is None else b"".join((block, b"\n", body)))
+        write_stdout(block if body is None else b"".join((block, b"\n", harmless(body))))
     for line in status.hints(outcome, path, file) if hints is None else hints:
         say(line)
     if trouble:
@@ -91,16 +91,32 @@ def _written(name: str, body: bytes) -> OutputError | None:
 
 
 def write_json(answer: Mapping[str, Any]) -> None:
-    """One JSON object on one line."""
+    """One JSON object on one line; on a terminal in ASCII, for that would obey more than JSON escapes."""
     import json
 
-    text = json.dumps(answer, ensure_ascii=False, separators=(", ", ": "))
+    text = json.dumps(answer, ensure_ascii=os.isatty(1), separators=(", ", ": "))
     write_stdout(text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def colourful() -> bool:
     """True when standard output is a terminal that takes colours and nobody asked for none."""
     return os.isatty(1) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def harmless(body: bytes) -> bytes:
+    """A body as a terminal may have it: all that it would obey, but for tabs and line ends, is written as an escape.
+
+    In a pipe, and where there is nothing to escape, it is the body itself.
+    """
+    if not os.isatty(1):
+        return body
+    text = body.decode("utf-8", "backslashreplace")
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in _lines(text)).encode()
+
+
+def _lines(text: str) -> list[str]:
+    """Its lines; of a text whose lines end in CR LF without the CR, which does nothing there."""
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def painted(block: bytes) -> bytes:

@@ -18,12 +18,12 @@ from mergepub.errors import InputError, OutputError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "log", "diff", "delete", "revert"),
-    "Tracked files": ("pull", "push", "status", "resolve", "mv"),
+    "Tracked files": ("pull", "push", "status", "show-conflict", "resolve", "mv"),
     "Branches": ("branches", "branch", "decide", "decisions", "sync"),
     "Coordination": ("coord",),
     "Service, store and tool": ("serve", "token", "store", "verify", "mcp", "config", "doctor", "completion"),
 }
-MODULES = {"versions": "history", "list": "history"}
+MODULES = {"versions": "history", "list": "history", "show-conflict": "show_conflict"}
 VERBS = tuple(verb for verbs in SECTIONS.values() for verb in verbs)
 
 
@@ -41,7 +41,7 @@ class Verbs(HelpInBytes, click.Group):
         from importlib import import_module
 
         module = import_module(f"mergepub.cli.{MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

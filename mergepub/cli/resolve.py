@@ -161,6 +161,12 @@ class Resolving:
             raise
 
     def _edited(self, conflict: Conflict) -> bytes:
+        if os.isatty(1):
+            from mergepub.cli.show_conflict import show_conflicts
+            from mergepub.tracking.conflicts import conflicts_in
+
+            record = record_of(self.checkout, self.local)
+            show_conflicts(conflicts_in(conflict, record.base.version), self.local.name)
         return edited(self.local.target, conflict)
 
     def _conclude(self, conflict: Conflict, text: bytes) -> Outcome:

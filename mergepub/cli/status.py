@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mergepub import status_files
-from mergepub.cli.answers import write_json
+from mergepub.cli.answers import colourful, write_json
 from mergepub.cli.mentions import mention
 from mergepub.cli.options import json_option, store_option, verb
-from mergepub.cli.streams import say
+from mergepub.cli.streams import printable, say, write_stdout
 from mergepub.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -56,18 +56,29 @@ def _standing(stores: Stores, checkout: Checkout, record: Record, unreachable: l
 
 
 def _answer(found: list[Standing], unreachable: list[UnavailableError], *, json: bool, exit_code: bool) -> int:
-    from mergepub.cli.history import show
-
     code = 3 if exit_code and any(standing.state == "conflict" for standing in found) else 0
     if unreachable:
         code = unreachable[0].exit_status
     if json:
         write_json(status_files.envelope({"files": [status_files.standing_keys(standing) for standing in found]}, code))
     elif found:
-        show(("state", "file", "made from"), [status_files.standing_row(standing) for standing in found])
+        _show(found)
     else:
         say("mergepub: nothing is tracked here")
         say("next: mergepub fetch PATH -o FILE")
     if unreachable:
         say(f"mergepub: {unreachable[0].message}; what is newer there is not known")
     return code
+
+
+def _show(found: list[Standing]) -> None:
+    from mergepub.cli.history import columns
+
+    if colourful():
+        from mergepub.cli.looks import show, width
+        from mergepub.cli.statusview import status_view
+
+        show(*status_view(found, width()))
+    else:
+        rows = [[printable(cell) for cell in status_files.standing_row(standing)] for standing in found]
+        write_stdout(columns(rows).encode("utf-8", "backslashreplace"))

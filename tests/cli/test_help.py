@@ -63,7 +63,7 @@ def test_the_examples_in_the_help_work(verb, guide: bytes, monkeypatch):
     Path("new.md").write_bytes(b"new\n")
     for name in ("tracked.md", "other.md"):
         subprocess.run([SCRIPT, "fetch", "/docs/guide.md", "-o", name], capture_output=True, check=True)
-    if verb == "resolve":
+    if verb in ("resolve", "show-conflict"):
         put_in_conflict("conflicted.md", guide)
     Path("tracked.md").write_bytes(guide.replace(b"two", b"TWO"))
     for example in EXAMPLE.findall("".join(pages_of(verb))):
@@ -78,7 +78,7 @@ def test_the_help_lists_every_command_under_its_heading():
     page = help_of()
     for heading, verbs in SECTIONS.items():
         section = page.partition(f"{heading}:\n")[2].partition("\n\n")[0]
-        assert re.findall(r"^  (\w+) ", section, re.MULTILINE) == list(verbs)
+        assert re.findall(r"^  ([\w-]+) ", section, re.MULTILINE) == list(verbs)
 
 
 def test_no_line_of_a_help_page_is_wider_than_a_terminal_but_for_examples():
