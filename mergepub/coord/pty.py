@@ -140,10 +140,9 @@ class _Relay:
         if not data or not _written(to, data):
             self._lose(source, at_end=not data)
 
-    def _lose(self, source: int, *, at_end: bool) -> None:
+    def _lose(self, source: int, *, at_end: bool) -> None:  # noqa: ARG002 - a pseudo-terminal is lost in two ways
         self._selector.unregister(source)
-        if not at_end:
-            os.close(source)  # nobody reads what it writes: it is told so with SIGPIPE, as it would be without us
+        os.close(source)  # where nobody reads what it writes, it is told so with SIGPIPE, as it would be without us
 
     # ── signals: in a thread of its own, for this one may wait for somebody to read ──────────────────────────────────
 
@@ -243,7 +242,11 @@ class _OnTerminal(_Relay):
             with suppress(termios.error):
                 self._modes = termios.tcgetattr(0)
                 tty.setraw(0, termios.TCSADRAIN)
-                self._selector.register(0, selectors.EVENT_READ, self._type)
+                self._read_keys()
+
+    def _read_keys(self) -> None:
+        if not self._typed:  # otherwise once that is taken
+            self._selector.register(0, selectors.EVENT_READ, self._type)
 
     def _give_terminal(self) -> None:
         self._type_no_more()
@@ -273,7 +276,7 @@ class _OnTerminal(_Relay):
                 self._typed = self._typed[os.write(self._master, self._typed) :]
             if not self._typed:
                 if self._modes is not None:
-                    self._selector.register(0, selectors.EVENT_READ, self._type)
+                    self._read_keys()
                 self._selector.modify(self._master, selectors.EVENT_READ, self._master_ready)
         self._show(self._master, 1)
 

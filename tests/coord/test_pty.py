@@ -256,6 +256,37 @@ def test_ctrl_z_stops_both_and_fg_goes_on(spawned: list[Any], kept: Path) -> Non
     shell.expect(b"status 0")
 
 
+def filled(child: pexpect.spawn[bytes]) -> int:
+    """Type until nothing takes any more; how much that was."""
+    os.set_blocking(child.child_fd, False)
+    typed, quiet = 0, 0
+    while quiet < 10:
+        try:
+            typed += os.write(child.child_fd, b"x" * 1000)
+            quiet = 0
+        except BlockingIOError:
+            quiet += 1
+            time.sleep(0.05)
+    os.set_blocking(child.child_fd, True)
+    return typed
+
+
+def test_what_was_typed_and_not_taken_before_a_stop_arrives_after_it(
+    spawned: list[Any], kept: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    script = f"stty raw -echo; echo ready; read count < {tmp_path}/go; head -c $count | wc -c"
+    child = on_terminal(spawned, kept, "bash", "-c", script)
+    child.expect(b"ready")
+    typed = filled(child)
+    for number in (signal.SIGTSTP, signal.SIGCONT):
+        child.kill(number)
+        time.sleep(0.2)
+    (tmp_path / "go").write_text(f"{typed}\n")
+    child.expect(str(typed).encode())
+    assert status_of(child) == 0
+
+
 def test_where_nobody_could_continue_us_ctrl_z_stops_nothing_for_good(spawned: list[Any], kept: Path) -> None:
     child = on_terminal(spawned, kept, "bash", "-c", "echo ready; while read line; do echo got $line; done")
     child.expect(b"ready")
