@@ -56,9 +56,7 @@ def push(folder: Path, url: str, count: int, jobs: int, what: str) -> None:
         summary = out.read().splitlines()[-1].decode()
     assert os.waitstatus_to_exitcode(status) == 0, summary
     row = f"{count:>6}  {what:<11} {seconds:>8.1f}  {count / seconds:>8.0f}  {usage.ru_maxrss / 1024:>8.1f}"
-    print(
-        f"{count:>6}  {what:<11} {seconds:>8.1f}  {rate:>8.0f}  {usage.ru_maxrss / 1024:>8.1f}  {summary}", flush=True
-    )
+    print(f"{row}  {summary}", flush=True)
 
 
 def spawn(command: list[str], folder: Path, out: int) -> int:
