@@ -203,7 +203,7 @@ def _event(row: tuple[Any, ...]) -> dict[str, Any]:
 
 def _keep_overlaps(tx: Transaction, changed: Sequence[Overlap], gone: Sequence[tuple[str, str]]) -> None:
     for a, b in gone:
-        tx.put("DELETE FROM coord_overlaps WHERE a = ? AND b = ?", a, b)
+        tx.run("DELETE FROM coord_overlaps WHERE a = ? AND b = ?", a, b)
     for each in changed:
         files = json.dumps(each.files)
-        tx.put(_PUT_OVERLAP, each.a, each.b, each.workspace, each.state, files, float(each.seen), float(each.until))
+        tx.run(_PUT_OVERLAP, each.a, each.b, each.workspace, each.state, files, float(each.seen), float(each.until))

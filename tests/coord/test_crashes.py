@@ -202,8 +202,8 @@ class Persistent:
 
 
 def write_five(client: Persistent, to: str, sent: list[str]) -> None:
-    for i in range(5):
-        sent.append(client.result("coord.send", to_run_id=to, body=str(i), idempotency_key=f"k{i}")["message_id"])
+    message = {"to_run_id": to, "body": "x"}
+    sent += [client.result("coord.send", **message, idempotency_key=f"k{i}")["message_id"] for i in range(5)]
 
 
 def read_five(client: Persistent, taken: list[str]) -> None:
