@@ -29,6 +29,7 @@ import psycopg
 from mergepub.errors import ContentionError, MergepubError, NotFoundError
 from mergepub.stores import postgres_schema
 from mergepub.stores.contract import now
+from mergepub.stores.postgres_batch import AloneError, PostgresGroup
 from mergepub.stores.postgres_wire import Binary, Connection, Pool, settings_of, translated
 from mergepub.stores.sql import SCHEMA, Transaction
 from mergepub.stores.sqlbranching import SqlBranchStore
@@ -63,6 +64,7 @@ class PostgresStore(SqlBranchStore):
         super().__init__(self._settings.url, max_body=max_body, clock=clock)
         self._pool = Pool(self._settings)
         self._stands = False  # whether the schema was found to be there and of our number
+        self._group = PostgresGroup(self._connection, lambda error, sent: translated(error, self.url, sent=sent))
 
     def close(self) -> None:
         """Close the connections, those in use as soon as they come back. The next call makes new ones."""
@@ -96,6 +98,12 @@ class PostgresStore(SqlBranchStore):
             return operation(Transaction(Binary(connection), postgres_schema.DIALECT))
 
     def _write(self, path: str, operation: Callable[[Transaction], T], *, creates: bool = False) -> T:
+        if self._stands:
+            with suppress(AloneError):
+                return self._group.run(path, operation)
+        return self._write_alone(path, operation, creates)
+
+    def _write_alone(self, path: str, operation: Callable[[Transaction], T], creates: bool) -> T:
         for _ in range(ATTEMPTS - 1):
             with suppress(ContentionError):
                 return self._write_once(path, operation, creates)

@@ -168,14 +168,20 @@ _APPENDED = """SELECT k.digest, k.version, b.incarnation
     JOIN branches b ON b.id = v.branch
     WHERE k.path = ? AND k.key = ?"""
 
-_HEAD = """SELECT h.version, h.branch, h.revision, h.digest, b.name, d.incarnation, d.kind, d.first_version,
-        r.modified, r.link, v.seal
+_HEAD_FACTS = """h.version, h.branch, h.revision, h.digest, b.name, d.incarnation, d.kind, d.first_version,
+        r.modified, r.link, v.seal,
+        (SELECT COUNT(*) FROM branches o WHERE o.incarnation = d.incarnation AND o.state = 'open')
     FROM heads h
     JOIN versions v ON v.path = h.path AND v.number = h.version
     JOIN revisions r ON r.branch = h.branch AND r.revision = h.revision
     JOIN branches b ON b.id = h.branch
-    JOIN documents d ON d.incarnation = b.incarnation
-    WHERE h.path = ?"""
+    JOIN documents d ON d.incarnation = b.incarnation"""
+
+HEAD = f"SELECT {_HEAD_FACTS} WHERE h.path = ?"
+"""The head of one path, as a ``Head``."""
+
+HEADS = f"SELECT h.path, {_HEAD_FACTS} WHERE h.path = ANY(?)"
+"""The heads of the paths in an array, each after its path; for systems that have arrays."""
 
 # The comparison of compare-and-swap stands in the swap itself, whatever a backend's locks are worth.
 _SWAP = """INSERT INTO heads (path, version, branch, revision, digest) VALUES (?, ?, ?, ?, ?)
@@ -233,6 +239,10 @@ class Transaction:
         """Run ``statement``, whose number of rows nobody asks for: a backend need not wait for its answer."""
         self._execute(statement, values)
 
+    def swap(self, statement: str, *values: object) -> bool:
+        """Run ``statement``; whether it changed its one row. A backend that commits for many may find out later."""
+        return self.run(statement, *values) == 1
+
     def row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         """The first row of the answer, or None."""
         row: tuple[Any, ...] | None = self._execute(statement, values).fetchone()
@@ -254,7 +264,10 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a document; ``digest`` is None when it is a tombstone. Fields in the order of ``_HEAD``."""
+    """The head of a document; ``digest`` is None when it is a tombstone. Fields in the order of ``HEAD``.
+
+    ``open_branches``: branches of this life of the document that nobody has decided about.
+    """
 
     version: int
     branch: str
@@ -267,6 +280,7 @@ class Head:
     modified: str
     link: str
     seal: str
+    open_branches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +433,7 @@ class SqlStore(ABC):
 
 def find_head(tx: Transaction, path: str) -> Head | None:
     """The head of ``path``, or None where there never was a document."""
-    row = tx.row(_HEAD, path)
+    row = tx.row(HEAD, path)
     return Head(*row) if row else None
 
 
@@ -624,7 +638,7 @@ def swap_head(tx: Transaction, path: str, number: int, made: Made) -> None:
     Raises:
         ContentionError: it is not at the version before any more.
     """
-    if tx.run(_SWAP, path, number, made.branch, made.revision, made.digest) != 1:
+    if not tx.swap(_SWAP, path, number, made.branch, made.revision, made.digest):
         raise ContentionError(f"the head of {path} moved during the write; repeat it")
 
 
