@@ -13,7 +13,7 @@ from mergepub import publishing
 from mergepub.checkout import Base, FileChangedError, Sent
 from mergepub.checkout.replacing import replace_file
 from mergepub.documents import digest_of
-from mergepub.errors import InputError
+from mergepub.errors import InputError, OutputError
 from mergepub.outcomes import Outcome, Published
 from mergepub.publishing import DEFAULT_MERGE, Favour, HeldBase, Listener, MergeOptions, OnConflict
 from mergepub.tracking.arrivals import as_answer, settle
@@ -195,6 +195,9 @@ def write_back(work: Work, ours: bytes, outcome: Published) -> bool:
         replace_file(work.checkout, work.local, ours, merged, after)
     except FileChangedError:
         work.notices.append(f"{work.local.name} was saved meanwhile, so the merged text was not written to it")
+        return False
+    except OutputError as error:  # what was published, was
+        work.notices.append(f"{error.message}; the merged text was not written back, mergepub pull does it")
         return False
     work.record = after
     return True

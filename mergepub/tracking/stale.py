@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 UNDONE, OVERWRITTEN, SURVIVED = "undone", "overwritten", "survived"
 Hunk = tuple[int, int, int, int]
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,12 @@ def judge(record: Record, ours: bytes, body_of: Callable[[str], bytes]) -> Verdi
     if not record.brought or ours == (base := body_of(record.base.digest)):
         return Verdict()
     after = body_of(record.brought[-1].after)
+    gone_here, gone_there = _gone(after, ours), _gone(after, base)
     found: list[tuple[int, Base]] = []
     lines: tuple[int, ...] = ()
     for change in reversed(record.brought):
         before = body_of(change.before)
-        fates = list(_fates(before, after, ours, base))
+        fates = list(_fates(before, after, (ours, gone_here), (base, gone_there)))
         kinds = {kind for kind, _ in fates}
         if UNDONE in kinds and SURVIVED not in kinds:
             found.append((_distance(before, ours), change.base))
@@ -53,7 +55,7 @@ def judge(record: Record, ours: bytes, body_of: Callable[[str], bytes]) -> Verdi
 
 def undoes_all(before: bytes, after: bytes, now: bytes) -> bool:
     """Whether ``now`` has nothing of what the change from ``before`` to ``after`` did, and some of what was before."""
-    remains = _Remains(before, after, now)
+    remains = _Remains(before, after, now, _gone(after, now))
     fates = {remains.fate(hunk) for hunk in _script(before, after)}
     return UNDONE in fates and SURVIVED not in fates
 
@@ -74,23 +76,36 @@ def warning(local: Local, lines: tuple[int, ...]) -> str:
     return f"warning: {local.name} undoes text that was brought into it last, at line {places} of it then"
 
 
-def _fates(before: bytes, after: bytes, ours: bytes, base: bytes) -> Iterator[tuple[str, Hunk]]:
-    """What became of every hunk from ``before`` to ``after`` that the base holds."""
-    hunks = _script(before, after)
-    here = _Remains(before, after, ours)
-    there = _Remains(before, after, base)
-    for hunk in hunks:
+def _fates(
+    before: bytes, after: bytes, ours: tuple[bytes, list[Span]], base: tuple[bytes, list[Span]]
+) -> Iterator[tuple[str, Hunk]]:
+    """What became of every hunk from ``before`` to ``after`` that the base holds.
+
+    ``ours`` and ``base`` come with the ranges of ``after`` that they do not hold.
+    """
+    here, there = _Remains(before, after, *ours), _Remains(before, after, *base)
+    for hunk in _script(before, after):
         if there.fate(hunk) == SURVIVED:
             yield here.fate(hunk), hunk
+
+
+def _script(a: bytes, b: bytes) -> list[Hunk]:
+    from mergepub.merge.myers import edit_script  # noqa: PLC0415 - only for files that were pulled and edited
+
+    return edit_script(a, b)
+
+
+def _gone(text: bytes, now: bytes) -> list[Span]:
+    return [hunk[:2] for hunk in _script(text, now)]
 
 
 class _Remains:
     """What a text still has of the text before and the text after a change."""
 
-    def __init__(self, before: bytes, after: bytes, now: bytes) -> None:
-        self.before, self.after = before, after
-        self.gone_before = [hunk[:2] for hunk in _script(before, now)]
-        self.gone_after = [hunk[:2] for hunk in _script(after, now)]
+    def __init__(self, before: bytes, after: bytes, now: bytes, gone_after: list[Span]) -> None:
+        self.after = after
+        self.gone_before = _gone(before, now)
+        self.gone_after = gone_after
 
     def fate(self, hunk: Hunk) -> str:
         old, new = hunk[:2], hunk[2:]
@@ -102,7 +117,7 @@ class _Remains:
         return UNDONE if old_is_back else OVERWRITTEN
 
 
-def _is_gone(text: bytes, span: tuple[int, int], gone: list[tuple[int, int]]) -> bool:
+def _is_gone(text: bytes, span: Span, gone: list[Span]) -> bool:
     """Whether nothing of the range is left; of a range with words, whether no word is (blank lines look all alike)."""
     left, at = [], span[0]
     for low, high in gone:
@@ -123,9 +138,3 @@ def _distance(a: bytes, b: bytes) -> int:
 
 def _line(text: bytes, offset: int) -> int:
     return text.count(b"\n", 0, offset) + 1
-
-
-def _script(a: bytes, b: bytes) -> list[Hunk]:
-    from mergepub.merge.myers import edit_script  # noqa: PLC0415 - where nothing was brought in there is nothing to compare
-
-    return edit_script(a, b)

@@ -205,3 +205,34 @@ def test_a_store_that_was_set_back_is_not_merged_with(here: Path, mergepub: Runn
     assert (result.status, "cannot be fetched" in result.err) == (3, True)
     assert mergepub("push", "guide.md").status == 3
     assert here.read_bytes() == b"ONE\ntwo\nthree\nfour\nFIVE\n"
+
+
+def test_what_was_resolved_stays_so_when_the_store_does_not_answer(here: Path, losing: Losing, mergepub: Runner):
+    edit(here, b"one", b"eins")
+    others(mergepub, b"one", b"ONE")
+    assert mergepub("pull", "guide.md").status == 3
+    losing.script = [lost_request(), lost_request()]
+    assert mergepub("resolve", "guide.md", "--union").status == 4
+    assert here.read_bytes() == b"ONE\neins\ntwo\nthree\nfour\nfive\n"
+    assert mergepub("status").out.startswith(b"edited here, sent, no answer yet")
+    assert mergepub("push", "guide.md").status == 0
+    assert head(mergepub) == here.read_bytes()
+
+
+def test_a_full_disk_after_a_merged_publish_still_gives_the_block(here: Path, mergepub: Runner, monkeypatch):
+    from mergepub.checkout import disk
+
+    edit(here, b"five", b"FIVE")
+    others(mergepub, b"one", b"ONE")
+    swap = disk.swap
+
+    def full(*_: str) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk, "swap", full)
+    result = mergepub("publish", GUIDE, "guide.md", "--on-conflict", "merge", "--update")
+    assert result.out.startswith(b"status: ok\nversion: 3\nmerged: true\n")
+    assert "No space left on device" in result.err
+    monkeypatch.setattr(disk, "swap", swap)
+    assert mergepub("pull", "guide.md").status == 0
+    assert here.read_bytes() == head(mergepub) == b"ONE\ntwo\nthree\nfour\nFIVE\n"
