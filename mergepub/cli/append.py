@@ -9,6 +9,7 @@ import click
 from mergepub import publishing
 from mergepub.cli.answers import Form, answer
 from mergepub.cli.bodies import read_body
+from mergepub.cli.mentions import mention_after
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.options import Label, file_argument, json_option, label_options, path_argument, store_option, verb
 from mergepub.errors import InputError
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 def append(url: str, path: str, body: bytes, **how: Any) -> Published:
     """Append in the store at ``url``; arguments have the same meaning as in ``publishing.append``."""
     with opened(url) as store:
-        return publishing.append(store, path, body, **how)
+        appended = publishing.append(store, path, body, **how)
+        mention_after(store, path, appended)
+        return appended
 
 
 @verb("append", "date | mergepub append /docs/guide.md", "mergepub append /docs/guide.md log.txt -m 'Log of today'")

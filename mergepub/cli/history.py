@@ -13,6 +13,7 @@ from mergepub.cli.mentions import mention
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.options import Digits, json_option, path_argument, store_option, verb
 from mergepub.cli.streams import printable, write_stdout
+from mergepub.documents import TEXT
 from mergepub.paths import check_path, check_prefix
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def list_command(context: click.Context, /, prefix: str, limit: int | None, **gi
 
 
 def _listed_row(row: Listed) -> tuple[str, ...]:
-    return str(row.version), row.modified, f"{row.path} (deleted)" if row.deleted else row.path
+    notes = [word for word, is_so in ((row.kind, row.kind != TEXT), ("deleted", row.deleted)) if is_so]
+    return str(row.version), row.modified, f"{row.path} ({', '.join(notes)})" if notes else row.path
 
 
 def show(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

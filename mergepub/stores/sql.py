@@ -170,7 +170,8 @@ _APPENDED = """SELECT k.digest, k.version, b.incarnation
 
 _HEAD_FACTS = """h.version, h.branch, h.revision, h.digest, b.name, d.incarnation, d.kind, d.first_version,
         r.modified, r.link, v.seal,
-        (SELECT COUNT(*) FROM branches o WHERE o.incarnation = d.incarnation AND o.state = 'open')
+        (SELECT COUNT(*) FROM (SELECT 1 FROM branches o WHERE o.incarnation = d.incarnation AND o.state = 'open'
+            LIMIT 100) AS counted)
     FROM heads h
     JOIN versions v ON v.path = h.path AND v.number = h.version
     JOIN revisions r ON r.branch = h.branch AND r.revision = h.revision
@@ -266,7 +267,7 @@ class Transaction:
 class Head:
     """The head of a document; ``digest`` is None when it is a tombstone. Fields in the order of ``HEAD``.
 
-    ``open_branches``: branches of this life of the document that nobody has decided about.
+    ``open_branches``: branches of this life of the document that nobody has decided about, 100 where there are more.
     """
 
     version: int
@@ -501,7 +502,9 @@ def publish_head(tx: Transaction, write: Write, expected: int) -> Receipt:
     if known:
         return known
     if write.digest == head.digest:
-        return Receipt(integer_version(head.version), head.incarnation, unchanged=True)
+        return Receipt(
+            integer_version(head.version), head.incarnation, unchanged=True, open_branches=head.open_branches
+        )
     _compare(head, write.path, expected)
     return _extend(tx, head, write)
 
@@ -537,7 +540,14 @@ def _replayed(tx: Transaction, head: Head, write: Write, expected: int) -> Recei
 def _replay_of(head: Head, number: int, merged_from: MergedFrom | None = None) -> Receipt:
     current = None if number == head.version else head.version
     version = integer_version(number)
-    return Receipt(version, head.incarnation, replayed=True, current=current, merged_from=merged_from)
+    return Receipt(
+        version,
+        head.incarnation,
+        replayed=True,
+        current=current,
+        merged_from=merged_from,
+        open_branches=head.open_branches,
+    )
 
 
 def _same_append(tx: Transaction, head: Head, write: Write, key: str) -> Receipt | None:
@@ -582,7 +592,7 @@ def _extend(tx: Transaction, head: Head, write: Write) -> Receipt:
         tx.put(record, write.path, number, made.base, made.theirs, made.digest)
     tx.put("UPDATE branches SET head_revision = ?, head_digest = ? WHERE id = ?", revision, write.digest, head.branch)
     swap_head(tx, write.path, number, Made(head.branch, revision, write.digest, link))
-    return Receipt(integer_version(number), head.incarnation)
+    return Receipt(integer_version(number), head.incarnation, open_branches=head.open_branches)
 
 
 @dataclass(frozen=True, slots=True)
