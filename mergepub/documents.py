@@ -6,6 +6,7 @@ No I/O, no policy. Times are RFC 3339 strings in UTC, digests lower-case hex of 
 
 from __future__ import annotations
 
+from dataclasses import field
 from hashlib import sha256
 
 from mergepub.values import dataclass
@@ -96,7 +97,8 @@ class Receipt:
 
     ``unchanged``: the body equalled the head's, no version was made. ``replayed``: the write had happened before;
     ``current`` is then the head's number when it has moved on. ``merged_from``: set on a replay that was recognised by
-    its merge record.
+    its merge record. ``open_branches``: branches of the document that nobody has decided about, as far as the store
+    says so.
     """
 
     version: Version
@@ -105,6 +107,7 @@ class Receipt:
     replayed: bool = False
     current: int | None = None
     merged_from: MergedFrom | None = None
+    open_branches: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ class MergeFacts:
 class Published:
     """A publish, append or delete that succeeded. ``body`` is the merged body where a merge was made, else None.
 
-    ``incarnation`` is that of the version, where the store said it; no key of an answer shows it.
+    ``incarnation`` is that of the version, where the store said it; ``open_branches`` counts the document's branches
+    that nobody has decided about, None where the store was not heard about them. No key of an answer shows either.
     """
 
     version: int
@@ -35,6 +36,7 @@ class Published:
     current_version: int | None = None
     body: bytes | None = None
     incarnation: str = field(default="", compare=False)
+    open_branches: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,12 @@ def append(
             return Published(found[0], replayed=True, current_version=found[1] if found[1] > found[0] else None)
     once = os.urandom(16).hex() if key is None else key
     receipt = insist(lambda: store.append(path, body, key=once, author=author, message=message))
-    return Published(_number(receipt.version), replayed=receipt.replayed, current_version=_moved_on(receipt))
+    return Published(
+        _number(receipt.version),
+        replayed=receipt.replayed,
+        current_version=_moved_on(receipt),
+        open_branches=receipt.open_branches,
+    )
 
 
 def delete(
@@ -441,6 +446,7 @@ def _published(task: _Task, receipt: Receipt) -> Published:
         current_version=_moved_on(receipt),
         body=body,
         incarnation=receipt.incarnation,
+        open_branches=receipt.open_branches,
     )
 
 
@@ -453,6 +459,7 @@ def _merged(task: _Task, theirs: Document, merged: Merged, receipt: Receipt) -> 
         current_version=_moved_on(receipt),
         body=merged.body,
         incarnation=receipt.incarnation,
+        open_branches=receipt.open_branches,
     )
 
 

@@ -110,6 +110,7 @@ def _published(receipt: Receipt) -> Published:
         replayed=receipt.replayed,
         current_version=current,
         incarnation=receipt.incarnation,
+        open_branches=receipt.open_branches,
     )
 
 

@@ -51,13 +51,13 @@ def publish(url: str, path: str, body: bytes, expected: int, **how: Any) -> Outc
 
 def after_publish(store: Store, path: str, outcome: Outcome, author: str, file: str = "-") -> None:
     """Remember the end of a branch that the publish was kept on, and mention what is unresolved."""
-    from mergepub.cli.mentions import mention
-
     if isinstance(outcome, Branched):
         from mergepub.cli.writing import remember
 
         remember(store, path, author, outcome, file)
-    mention(store, path)
+    from mergepub.cli.mentions import mention_after
+
+    mention_after(store, path, outcome)
 
 
 def merge_options(function: Shell) -> Shell:

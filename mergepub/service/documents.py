@@ -203,6 +203,8 @@ def _receipt_headers(receipt: Receipt) -> dict[str, str]:
     }
     if receipt.replayed:
         headers["Mergepub-Replayed"] = "true"
+    if receipt.open_branches:
+        headers["Mergepub-Open-Branches"] = str(receipt.open_branches)
     return headers
 
 

@@ -215,6 +215,7 @@ _VERSION_HEADERS = {
     "ETag": "The strong tag of the version: incarnation and number.",
     "Mergepub-Version": "Its number.",
     "Mergepub-Incarnation": "The id of the document's life.",
+    "Mergepub-Open-Branches": "Of a write: how many branches wait for a decision, 100 if more; not sent where none.",
 }
 _DOCUMENT_HEADERS = {
     **_VERSION_HEADERS,

@@ -233,7 +233,14 @@ def receipt(call: Call, answer: Answer) -> Receipt:
         replayed=replayed,
         current=current,
         merged_from=_merged_from(facts.get("merged")) if replayed else None,
+        open_branches=_open_branches(answer),
     )
+
+
+def _open_branches(answer: Answer) -> int:
+    """How many branches wait for a decision: a courtesy, so what is no number is none."""
+    value = answer.headers.get("Mergepub-Open-Branches", "")
+    return int(value) if re.fullmatch(r"[1-9][0-9]{0,5}", value) else 0
 
 
 def deletion(call: Call, answer: Answer) -> Receipt:

@@ -211,7 +211,7 @@ class MemoryStore(MemoryBranches):
         history.lines[incarnation, line.name] = line
         history.entries.append(entry)
         self._documents[path] = history
-        return Receipt(integer_version(number), incarnation)
+        return Receipt(integer_version(number), incarnation, open_branches=history.open_branches())
 
 
 def _entry(path: str, history: History, version: int) -> Entry:
@@ -238,14 +238,22 @@ def _replay_of(history: History, number: int, merged_from: MergedFrom | None = N
     head = history.head
     incarnation = history.entries[number - 1].incarnation
     current = None if number == head.number else head.number
-    return Receipt(integer_version(number), incarnation, replayed=True, current=current, merged_from=merged_from)
+    return Receipt(
+        integer_version(number),
+        incarnation,
+        replayed=True,
+        current=current,
+        merged_from=merged_from,
+        open_branches=history.open_branches(),
+    )
 
 
 def _unchanged(history: History, body: bytes) -> Receipt | None:
     head = history.head
     if head.body != body:
         return None
-    return Receipt(integer_version(head.number), head.incarnation, unchanged=True)
+    open_branches = history.open_branches()
+    return Receipt(integer_version(head.number), head.incarnation, unchanged=True, open_branches=open_branches)
 
 
 def _swap(path: str, history: History, expected: int) -> None:

@@ -121,6 +121,11 @@ class History:
         """The entries of the head's incarnation, oldest first."""
         return [e for e in self.entries if e.incarnation == self.head.incarnation]
 
+    def open_branches(self) -> int:
+        """How many branches of the head's incarnation wait for a decision."""
+        life = self.head.incarnation
+        return sum(line.state == OPEN for (owner, _), line in self.lines.items() if owner == life)
+
     def line(self, incarnation: str, name: str) -> Line:
         """A branch that is there."""
         return self.lines[incarnation, name]

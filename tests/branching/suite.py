@@ -388,6 +388,15 @@ class BranchSuite:
 
     # Finding
 
+    def test_a_yes_to_a_write_says_how_many_branches_wait(self, store: BranchStore, sibling: str) -> None:
+        head = store.fetch(DOC)
+        written = store.publish(DOC, b"next\n", head.version)
+        assert written.open_branches == 1
+        assert store.publish(DOC, b"next\n", head.version).open_branches == 1, "of a repetition too"
+        assert store.append(DOC, b"more\n", key="k").open_branches == 1
+        store.abandon(DOC, sibling, author="ann")
+        assert store.append(DOC, b"more\n", key="l").open_branches == 0
+
     def test_unresolved_branches_are_found_without_knowing_of_them(self, store: BranchStore, sibling: str) -> None:
         self.branch(store, b"more\n", author="bob")
         store.publish("/docs/other.md", b"x\n", ABSENT)
