@@ -20,6 +20,7 @@ Hunk = tuple[int, int, int, int]
 """Base start, base end, side start, side end: byte offsets; this base range became this range of the side."""
 
 _APART, _ONE_COPY, _CLASH = 0, 1, 2
+_AT_ONCE = 8192  # bytes that are searched for one byte in the time that it takes to look at a region
 
 
 class Region:
@@ -68,12 +69,15 @@ def insertion_fits(base: bytes, insertion: Hunk, hunk: Hunk, body: bytes) -> boo
     """Whether an insertion that touches the other side's ``hunk`` (new text in ``body``) keeps its place beside it.
 
     Only where the hunk replaces n lines by exactly n is it sure that the line at which the insertion stood is still
-    there, edited; a hunk that grows or shrinks may have put its own text at that very place. Nothing follows an
-    unterminated line.
+    there, edited; a hunk that grows or shrinks may have put its own text at that very place. Nor does it fit beside an
+    unterminated last line: nothing may follow that, and text alone cannot tell it from the same line inserted above it.
     """
-    if line_count(base, hunk[:2]) != line_count(body, hunk[2:]):
+    lines = line_count(base, hunk[:2])
+    if lines != line_count(body, hunk[2:]):
         return False
-    return insertion[0] != hunk[1] or ends_terminated(body, hunk[2:])
+    if insertion[0] == hunk[1] or lines == 1:
+        return ends_terminated(body, hunk[2:]) and ends_terminated(base, hunk[:2])
+    return True
 
 
 def regions(
@@ -167,10 +171,9 @@ class _Walk:
         return self._beside(k, self.theirs, h, self.ours) if k[0] == k[1] else _APART
 
     def _beside(self, insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -> int:
-        in_place = line_count(self.base, hunk[:2]) == line_count(body, hunk[2:])
-        if in_place and _alreadyholds(insertion, inserting, hunk, body):
-            return _ONE_COPY
-        return _APART if insertion_fits(self.base, insertion, hunk, body) else _CLASH
+        if not insertion_fits(self.base, insertion, hunk, body):
+            return _CLASH
+        return _ONE_COPY if _already_holds(insertion, inserting, hunk, body) else _APART
 
     def take_ours(self, hunk: Hunk) -> None:
         """Write down a hunk that concerns none of theirs."""
@@ -226,7 +229,7 @@ class _Walk:
             self.found.append(Region(UNCHANGED, (b, position), (o, at[1]), (t, at[2])))
 
 
-def _alreadyholds(insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -> bool:
+def _already_holds(insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -> bool:
     """Whether the hunk's new text begins (or, below it, ends) with just the lines that the other side inserts there."""
     added, (start, end) = insertion[2:], hunk[2:]
     length = added[1] - added[0]
@@ -245,7 +248,7 @@ def anywhere(text: bytes, found: list[Region], base: bytes, ours: bytes, theirs:
     """
     if holds(base, text, 0, len(base)):
         return True
-    if len(found) << 10 > len(ours) + len(theirs):
+    if len(found) * _AT_ONCE > len(ours) + len(theirs):
         return holds(ours, text, 0, len(ours)) or holds(theirs, text, 0, len(theirs))
     return any(
         holds(ours, text, *region.ours) or holds(theirs, text, *region.theirs)

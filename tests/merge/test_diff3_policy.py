@@ -379,3 +379,14 @@ def test_a_clash_in_which_one_side_comes_to_the_bases_text_is_the_other_sides_ch
     assert [r.kind for r in regions(b"a\n", b"a\n", b"b\n", script, script)] == [THEIRS]
     assert [r.kind for r in regions(b"a\n", b"b\n", b"a\n", script, script)] == [OURS]
     assert [r.kind for r in regions(b"a\n", b"b\n", b"c\n", script, script)] == [CONFLICT]
+
+
+def test_an_insertion_beside_an_edited_unterminated_last_line_conflicts() -> None:
+    assert diff3(b"l1\nl2", b"l1\nnew\nl2", b"l1\nL2").conflicts == 1
+    assert diff3(b"l1\nl2", b"l1\nnew\nl2", b"l1\nL2\n").conflicts == 1
+    assert diff3(b"l1\nl2\n", b"l1\nnew\nl2\n", b"l1\nL2").conflicts == 1
+    assert diff3(b"b", b"a", b"a\nb").conflicts == 1
+
+
+def test_an_insertion_above_several_edited_lines_does_not_stand_beside_their_unterminated_last_one() -> None:
+    assert diff3(b"l1\nl2\nl3", b"l1\nnew\nl2\nl3", b"l1\nL2\nL3").body == b"l1\nnew\nL2\nL3"
