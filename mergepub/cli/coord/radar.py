@@ -90,7 +90,8 @@ def _table(picture: dict[str, Any]) -> Table:
 
     table = Table(title=f"radar at {picture['at'][11:19]} UTC, Ctrl-C ends", expand=True)
     for heading in HEADINGS:
-        table.add_column(heading, overflow="fold")
+        # A run is named to be typed again, so its name is never broken over lines.
+        table.add_column(heading, overflow="fold", no_wrap=heading == "run")
     for *cells, state in rows_of(picture):
         table.add_row(*(Text(cell) for cell in cells), style=_COLOURS.get(state, ""))
     return table
