@@ -64,7 +64,12 @@ class PostgresStore(SqlBranchStore):
         super().__init__(self._settings.url, max_body=max_body, clock=clock)
         self._pool = Pool(self._settings)
         self._stands = False  # whether the schema was found to be there and of our number
-        self._group = PostgresGroup(self._connection, lambda error, sent: translated(error, self.url, sent=sent))
+        self._group = PostgresGroup(
+            self._connection,
+            lambda error, sent: translated(error, self.url, sent=sent),
+            pool_size=self._settings.pool_size,
+            patience=self._settings.statement_timeout,
+        )
 
     def close(self) -> None:
         """Close the connections, those in use as soon as they come back. The next call makes new ones."""
@@ -101,7 +106,8 @@ class PostgresStore(SqlBranchStore):
         if self._stands:
             with suppress(AloneError):
                 return self._group.run(path, operation)
-        return self._write_alone(path, operation, creates)
+        with self._group.alone():
+            return self._write_alone(path, operation, creates)
 
     def _write_alone(self, path: str, operation: Callable[[Transaction], T], creates: bool) -> T:
         for _ in range(ATTEMPTS - 1):

@@ -18,14 +18,14 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
-from mergepub.errors import ContentionError, MergepubError, UnknownOutcomeError
+from mergepub.errors import ContentionError, MergepubError, UnavailableError, UnknownOutcomeError
 from mergepub.stores import postgres_schema
 from mergepub.stores.postgres_wire import Binary, Connection
 from mergepub.stores.sql import HEAD, HEADS, SCHEMA, Transaction
@@ -148,15 +148,24 @@ class _Kept(Transaction):
 
 
 class PostgresGroup:
-    """``connection`` lends a connection outside a transaction; ``meaning`` translates an error (see ``translated``)."""
+    """Everybody who writes through one store.
+
+    ``connection`` lends a connection outside a transaction; ``meaning`` translates an error (see ``translated``);
+    ``pool_size`` is how many connections there are, ``patience`` for how many seconds one may be waited for.
+    """
 
     def __init__(
         self,
         connection: Callable[[], AbstractContextManager[Connection]],
         meaning: Callable[[psycopg.Error, bool], MergepubError],
+        *,
+        pool_size: int,
+        patience: float,
     ) -> None:
         self._connection = connection
         self._meaning = meaning
+        self._pool_size = pool_size
+        self._patience = patience
         self._begin()
 
     def _begin(self) -> None:
@@ -165,6 +174,7 @@ class PostgresGroup:
         self._waiting: deque[_Job] = deque()
         self._busy: set[str] = set()  # the paths in transactions under way
         self._leaders = 0  # how many lead, or were told to
+        self._loners = threading.BoundedSemaphore(max(1, self._pool_size // 2))
 
     def run(self, path: str, operation: Callable[[Transaction], T]) -> T:
         """The result of ``operation``, durable.
@@ -183,6 +193,21 @@ class PostgresGroup:
             self._lead(job)
         result: T = job.answer()
         return result
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Go alone, one of few at a time: those who wait for a document leave connections for all other documents.
+
+        Raises:
+            UnavailableError: too many wait already.
+        """
+        loners = self._loners
+        if not loners.acquire(timeout=self._patience):
+            raise UnavailableError("too many writers wait for documents that others hold; try again")
+        try:
+            yield
+        finally:
+            loners.release()
 
     def _wait(self, job: _Job) -> None:
         try:

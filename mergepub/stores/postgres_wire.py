@@ -224,12 +224,20 @@ class Pool:
 # One statement, so that a new connection costs one round trip more. Names are found in the system's schema first, then
 # in ours, and in a session's temporary one last: nobody's table or function of a like name is ever taken for ours. A
 # database whose default is to answer before a commit is on disk is told not to; stricter ones stay as they are.
+#
+# Every statement of ours finds its rows by a key, whatever the size of the tables, so the server plans each once. To
+# plan costs several times what it costs to run, and a plan made for a small table would read all of a large one.
 _SESSION = """
     SELECT set_config('search_path', quote_ident(%s) || ', pg_temp', false),
            set_config('statement_timeout', %s, false),
            set_config('lock_timeout', %s, false),
            set_config('idle_in_transaction_session_timeout', %s, false),
            set_config('default_transaction_isolation', 'read committed', false),
+           set_config('plan_cache_mode', 'force_generic_plan', false),
+           set_config('enable_seqscan', 'off', false),
+           set_config('enable_hashjoin', 'off', false),
+           set_config('enable_mergejoin', 'off', false),
+           set_config('jit', 'off', false),
            set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
 """
 

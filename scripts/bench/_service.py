@@ -3,7 +3,8 @@
 Every client is a process that publishes one body after the other as fast as it is answered: it knows the version it
 builds on, and after a conflict goes on from the current version that the conflict named. The bare database does the
 same compare-and-swap on two tables (heads, versions), reading the head again after a conflict. Service and database
-take turns, round by round, and the medians are compared.
+take turns, round by round, and the medians are compared. ``cpu ms`` is what one publish costs all processes together
+(clients, service, database server): on a machine that does other things too, it says more than the rate.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ class Round:
     p50: float
     p99: float
     least: int
+    cpu: float
 
 
 @dataclass
@@ -169,10 +171,12 @@ def run(connect: Connect, where: str, documents: list[str], seconds: float) -> R
     for client in clients:
         client.start()
     time.sleep(0.3)
+    before = processor_time()
     start.set()
     answers = [results.get() for _ in clients]
     for client in clients:
         client.join()
+    cpu = processor_time() - before
     times = sorted(each for made, _ in answers for each in made) or [0.0]
     return Round(
         len(times) / seconds,
@@ -180,7 +184,19 @@ def run(connect: Connect, where: str, documents: list[str], seconds: float) -> R
         times[len(times) // 2] * 1000,
         times[int(len(times) * 0.99)] * 1000,
         min(len(made) for made, _ in answers),
+        cpu / len(times) * 1000,
     )
+
+
+def processor_time() -> float:
+    """Seconds that this process and all below it have used: clients, service and database server."""
+    import psutil
+
+    this, spent = psutil.Process(), 0.0
+    for process in [this, *this.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile: what it used is its parent's then
+            spent += sum(process.cpu_times()[:4])
+    return spent
 
 
 @contextmanager
@@ -244,12 +260,12 @@ def measure(name: str, options: argparse.Namespace) -> list[Case]:
 
 
 def report(cases: list[Case]) -> None:
-    columns = f"{'publishes/s':>12} {'p50 ms':>8} {'p99 ms':>8} {'conflicts/s':>12} {'least':>6}"
+    columns = f"{'publishes/s':>12} {'p50 ms':>8} {'p99 ms':>8} {'conflicts/s':>12} {'least':>6} {'cpu ms':>7}"
     print(f"{'store':9} {'docs':5} {'clients':>7} {'':8} {columns} {'ratio':>6}")
     for case in cases:
         for who, rounds in (("service", case.service), ("bare", case.bare)):
-            values = [median(rounds, each) for each in ("per_second", "p50", "p99", "conflicts", "least")]
-            row = "{:12.0f} {:8.2f} {:8.2f} {:12.0f} {:6.0f}".format(*values)
+            values = [median(rounds, each) for each in ("per_second", "p50", "p99", "conflicts", "least", "cpu")]
+            row = "{:12.0f} {:8.2f} {:8.2f} {:12.0f} {:6.0f} {:7.2f}".format(*values)
             ratio = f"{case.ratio():6.2f}" if who == "service" else ""
             print(f"{case.store:9} {case.documents:5} {case.clients:7} {who:8} {row} {ratio}")
     many = [case.ratio() for case in cases if case.documents == "many"]

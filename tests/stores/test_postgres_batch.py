@@ -226,6 +226,28 @@ def test_writers_of_other_documents_are_answered_while_one_still_waits(store: Po
     assert store.fetch("/a").body == b"2"
 
 
+def test_many_who_wait_for_one_document_leave_connections_for_the_others(store: PostgresStore) -> None:
+    store.publish("/a", b"1", ABSENT)
+    others = [PostgresStore(store.url) for _ in range(2)]
+    waiting = [
+        threading.Thread(target=partial(kept, partial(each.append, "/a", b"x", key=f"{number}-{n}")))
+        for number, each in enumerate(others)
+        for n in range(15)
+    ]
+    with held(store, "/a"):
+        for thread in waiting:
+            thread.start()
+        for each in others:
+            receipts = [each.publish(f"/d/{id(each)}/{n}", b"x", ABSENT) for n in range(5)]
+            assert all(not receipt.replayed for receipt in receipts)
+        assert all(thread.is_alive() for thread in waiting)
+    for thread in waiting:
+        thread.join(60)
+    assert store.fetch("/a").current == 31
+    for each in others:
+        each.close()
+
+
 def test_two_services_with_crossing_batches_never_lock_each_other_out(store: PostgresStore) -> None:
     stores = [PostgresStore(store.url) for _ in range(2)]
     paths = [f"/d/{number}" for number in range(12)]

@@ -278,7 +278,7 @@ def test_more_threads_than_connections_share_them(store: PostgresStore) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(small._pool._idle) == 2
+        assert 1 <= len(small._pool._idle) <= 2
         assert store.fetch(DOC).current == 13
 
 
