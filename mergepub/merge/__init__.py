@@ -11,6 +11,7 @@ engineer, the way of a merge from top to bottom:
    and Its Variations*, 1986). Where they are dense, a window of lines is split, stripped of lines that the other side
    lacks, cut at lines that are unique on both sides (``anchors.py``, Bram Cohen's patience diff), and solved exactly
    between these cuts (``lcs.py``: Hunt and Szymanski 1977; bit-parallel rows, Crochemore et al. 2001, Hyyrö 2004).
+   Lines are numbers there, and the base's are numbered once for both scripts (``dense.py``).
 3. The scripts are made canonical: pure insertions and deletions slide down as far as they go (``slide.py``), so that
    the same insertion made by both sides stands at the same point; matches of weak lines inside a rewritten block are
    given up (``weak.py``), so that one blank line never holds two halves of a rewrite apart.
@@ -22,6 +23,10 @@ engineer, the way of a merge from top to bottom:
    same lines may merge (``words.py``): the same scripts and the same walk, with words for lines.
 6. ``render.py`` turns regions into bytes: three styles, three favours, the marker size at which no text can be mistaken
    for a marker. ``markers.py`` writes marker lines and reads them back; a test takes every merge through both.
+
+No step reads all of a body that a step before has read, if it can be helped: what did not change is searched once, in
+the base, and nothing is searched for a marker, a carriage return or a NUL byte again in the sides but where they differ
+(``regions.anywhere``). That is half of the time of a merge of 100,000 lines.
 
 All positions are byte offsets at line boundaries, all ranges half open; no text is copied before it is rendered, so
 memory grows with the edits and not with the document. Nothing below imports a module that is slow to load: a merge from

@@ -159,9 +159,7 @@ class _Walk:
             worst = max(worst, relation)
 
     def relation(self, h: Hunk, k: Hunk) -> int:
-        """What a hunk of ours and a hunk of theirs are to each other."""
-        if h[1] < k[0] or k[1] < h[0]:
-            return _APART
+        """What a hunk of ours and a hunk of theirs are to each other that touch or overlap; others are apart."""
         if h[0] == k[0] and h[1] == k[1] and same_text(self.ours, h[2:], self.theirs, k[2:]):
             return _ONE_COPY
         if hunks_overlap(h, k, touching=self.touching):

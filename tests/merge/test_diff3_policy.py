@@ -390,3 +390,35 @@ def test_an_insertion_beside_an_edited_unterminated_last_line_conflicts() -> Non
 
 def test_an_insertion_above_several_edited_lines_does_not_stand_beside_their_unterminated_last_one() -> None:
     assert diff3(b"l1\nl2\nl3", b"l1\nnew\nl2\nl3", b"l1\nL2\nL3").body == b"l1\nnew\nL2\nL3"
+
+
+class TestLargeBodies:
+    """Where edits are few, what did not change is looked at once, in the base: nothing may be missed by that."""
+
+    BASE = b"".join(b"line %d of a long document\n" % n for n in range(8_000))
+
+    def changed(self, number: int, text: bytes) -> bytes:
+        return self.BASE.replace(b"line %d of a long document\n" % number, text)
+
+    @pytest.mark.parametrize(("ours", "theirs"), [(b"a \0 b\n", b"t\n"), (b"o\n", b"a \0 b\n")])
+    def test_a_nul_byte_far_down_in_one_changed_line_is_refused(self, ours: bytes, theirs: bytes) -> None:
+        side = "ours" if b"\0" in ours else "theirs"
+        with pytest.raises(BinaryBodyError, match=f"The {side} body holds a NUL"):
+            diff3(self.BASE, self.changed(3_000, ours), self.changed(6_000, theirs))
+
+    def test_a_start_marker_in_a_changed_line_outside_conflicts_makes_markers_longer(self) -> None:
+        ours = self.changed(10, b"o\n").replace(b"line 5000 of a long document\n", b"<<<<<<< text\n")
+        assert diff3(self.BASE, ours, self.changed(10, b"t\n")).marker_size == 8
+        theirs = self.changed(10, b"t\n").replace(b"line 5000 of a long document\n", b"<<<<<<< text\n")
+        assert diff3(self.BASE, self.changed(10, b"o\n"), theirs).marker_size == 8
+
+    def test_markers_take_the_ending_of_most_lines_when_only_changed_ones_have_a_carriage_return(self) -> None:
+        merged = diff3(self.BASE, self.changed(10, b"o\r\n"), self.changed(10, b"t\n"))
+        assert b"\n<<<<<<< ours\no\r\n=======\nt\n>>>>>>> theirs\n" in merged.body
+
+    def test_a_long_text_that_both_put_at_one_place_stands_there_once(self) -> None:
+        text = b"".join(b"new text, line %d\n" % n for n in range(400))
+        ours, theirs = self.changed(10, text), self.changed(10, text)
+        merged = diff3(self.BASE, ours.replace(b"line 7 ", b"line seven "), theirs.replace(b"line 7999", b"the last"))
+        assert merged.conflicts == 0
+        assert merged.body.count(b"new text, line 5\n") == 1
