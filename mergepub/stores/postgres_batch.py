@@ -377,16 +377,24 @@ def _send_together(connection: Connection, changes: list[_Change]) -> Cursor:
     parts: list[str] = []
     values: list[object] = []
     for index, statement in enumerate(sorted(rows)):
-        columns = [list(column) for column in zip(*sorted(_values(rows[statement]), key=_first), strict=True)]
-        types = tuple(map(_type, columns))
-        parts.append(f"part{index} AS ({_many(statement, types)})")
-        values += [column for column, kind in zip(columns, types, strict=True) if kind]
+        text, given = _as_one(statement, _values(rows[statement]), single=len(rows) == len(changes))
+        parts.append(f"part{index} AS ({text})")
+        values += given
     swaps = [f"part{index}" for index, statement in enumerate(sorted(rows)) if rows[statement][0].swap]
     # A division by zero undoes the transaction without asking us, so the commit need not wait for our answer.
     count = " + ".join(f"(SELECT count(*) FROM {name})" for name in swaps) or "0"  # noqa: S608 - names made above
     wanted = sum(change.swap for change in changes)
     text = f"WITH {', '.join(parts)} SELECT 1 / ({count} = %s)::int"
     return connection.execute(text.encode(), [*values, wanted], binary=True)
+
+
+def _as_one(statement: str, rows: list[Sequence[object]], *, single: bool) -> tuple[str, Sequence[object]]:
+    """``statement`` for all ``rows``, with its values: arrays, but for a ``single`` row the values themselves."""
+    if single:
+        return statement.replace("?", "%s"), rows[0]
+    columns = [list(column) for column in zip(*sorted(rows, key=_first), strict=True)]
+    types = tuple(map(_type, columns))
+    return _many(statement, types), [column for column, kind in zip(columns, types, strict=True) if kind]
 
 
 def _values(changes: list[_Change]) -> list[Sequence[object]]:

@@ -229,6 +229,7 @@ def test_writers_of_other_documents_are_answered_while_one_still_waits(store: Po
 def test_many_who_wait_for_one_document_leave_connections_for_the_others(store: PostgresStore) -> None:
     store.publish("/a", b"1", ABSENT)
     others = [PostgresStore(store.url) for _ in range(2)]
+    assert [each.fetch("/a").body for each in others] == [b"1", b"1"]
     waiting = [
         threading.Thread(target=partial(kept, partial(each.append, "/a", b"x", key=f"{number}-{n}")))
         for number, each in enumerate(others)
