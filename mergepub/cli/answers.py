@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mergepub import status
-from mergepub.cli.streams import check_output, complain, printable, replace_file, say, write_stdout
+from mergepub.cli.streams import check_output, complain, given, printable, replace_file, say, write_stdout
 from mergepub.errors import InputError, OutputError
 from mergepub.values import dataclass
 
@@ -94,6 +94,10 @@ def write_json(answer: Mapping[str, Any]) -> None:
     """One JSON object on one line; on a terminal in ASCII, for that would obey more than JSON escapes."""
     import json
 
+    if given:
+        from mergepub.cli.pasting import with_pasteable_hints
+
+        answer = with_pasteable_hints(answer)
     text = json.dumps(answer, ensure_ascii=os.isatty(1), separators=(", ", ": "))
     write_stdout(text.encode("utf-8", "backslashreplace") + b"\n")
 

@@ -13,7 +13,7 @@ from mergepub import status
 from mergepub.cli.answers import write_json
 from mergepub.cli.mergefile import ERROR as MERGE_ERROR
 from mergepub.cli.options import Call, HelpInBytes, store_option
-from mergepub.cli.streams import INTERRUPTED, complain, printable, write_stdout
+from mergepub.cli.streams import INTERRUPTED, complain, given, printable, write_stdout
 from mergepub.errors import InputError, OutputError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -94,6 +94,7 @@ def mergepub(store: str | None) -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status; whatever goes wrong ends as words on standard error."""
     call = Call()
+    given.clear()
     _mend_descriptors()
     try:
         return _invoke(arguments, call)

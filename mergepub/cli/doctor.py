@@ -11,6 +11,7 @@ from mergepub import doctor, status
 from mergepub.cli.answers import RESET, colourful, write_json
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.options import json_option, store_option, verb
+from mergepub.cli.pasting import pasteable
 from mergepub.cli.streams import printable, write_stdout
 from mergepub.doctor import SCRATCH
 from mergepub.errors import MergepubError
@@ -68,7 +69,7 @@ def _line(finding: Finding) -> bytes:
     mark = finding.verdict.encode().ljust(4)
     if colourful():
         mark = COLOURS[finding.verdict] + mark + RESET
-    told = f"{finding.check}: {finding.message}" + (f"\n      next: {finding.hint}" if finding.hint else "")
+    told = f"{finding.check}: {finding.message}" + (f"\n      next: {pasteable(finding.hint)}" if finding.hint else "")
     shown = "\n".join(map(printable, told.split("\n")))
     return b"%s  %s\n" % (mark, shown.encode("utf-8", "backslashreplace"))
 

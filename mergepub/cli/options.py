@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from mergepub.cli.defaults import defaults_for
-from mergepub.cli.streams import write_stdout
+from mergepub.cli.streams import given, write_stdout
 from mergepub.paths import MAX_VERSION
 
 if TYPE_CHECKING:
@@ -167,9 +167,15 @@ def store_option(function: Shell) -> Shell:
     function = click.option(
         "--token-file", metavar="FILE", expose_value=False, callback=_use_token_file, help="Holds the store's token."
     )(function)
-    return click.option("--store", metavar="URL", help="Where the documents are: sqlite:///FILE, or a plain path.")(
-        function
-    )
+    text = "Where the documents are: sqlite:///FILE, or a plain path."
+    return click.option("--store", metavar="URL", callback=_note_given, help=text)(function)
+
+
+def _note_given(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Note a flag for the hints, which name the same store."""
+    if value and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
+        given[param.opts[0].lstrip("-")] = value
+    return value
 
 
 def _use_token_file(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -177,9 +183,10 @@ def _use_token_file(ctx: click.Context, param: click.Parameter, value: str | Non
 
     Given to a command, it is nearer than a token of the environment; configured, it is farther.
     """
-    given = ctx.get_parameter_source(param.name or "")
-    general = ctx.parent is None and given is ParameterSource.ENVIRONMENT
-    outdone = given is ParameterSource.DEFAULT_MAP and any(map(os.environ.get, _TOKEN_VARIABLES))
+    _note_given(ctx, param, value)
+    source = ctx.get_parameter_source(param.name or "")
+    general = ctx.parent is None and source is ParameterSource.ENVIRONMENT
+    outdone = source is ParameterSource.DEFAULT_MAP and any(map(os.environ.get, _TOKEN_VARIABLES))
     if value and not general and not outdone:
         os.environ["MERGEPUB_TOKEN_FILE"] = value
         os.environ.pop("MERGEPUB_TOKEN", None)

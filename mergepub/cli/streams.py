@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 AT_ONCE = 512  # pieces in one call; systems take 1024
 
+given: dict[str, str] = {}
+"""``store`` and ``token-file`` where flags of this call named them; what is said of commands repeats them."""
+
 
 def read_file(name: str, limit: int | None = None) -> bytes:
     """The bytes of the file ``name``, read in one allocation; at most ``limit`` + 1 of them where a limit is given.
@@ -254,7 +257,11 @@ def _dress(fd: int, before: os.stat_result) -> None:
 
 
 def say(line: str) -> None:
-    """One line on standard error; when there is no standard error, nothing."""
+    """One line on standard error, its commands fit to be pasted; when there is no standard error, nothing."""
+    if given and not line.startswith("mergepub: "):  # what is so marked tells of what was done
+        from mergepub.cli.pasting import pasteable
+
+        line = pasteable(line)
     try:  # noqa: SIM105 - contextlib is an import more
         write_all(2, f"{printable(line)}\n".encode())
     except OSError:

@@ -81,12 +81,12 @@ def _check_open(settings: Settings, say: Say) -> None:
     if not settings.open_to_everyone:
         raise InputError(
             f"{settings.host} can be reached from other machines, and this store has no tokens: everybody could write",
-            hint="make one first: mergepub token create --name NAME --allow publish:/**; or say --open-to-everyone",
+            hint="make one first: mergepub token create --name NAME --allow 'publish:/**'; or say --open-to-everyone",
         )
     line = "!" * 78
     say(line)
     say(f"WARNING: everybody who reaches {settings.host} may read, publish and delete every document.")
-    say("WARNING: a token closes the service: mergepub token create --name NAME --allow publish:/**")
+    say("WARNING: a token closes the service: mergepub token create --name NAME --allow 'publish:/**'")
     say(line)
 
 
