@@ -1,4 +1,4 @@
-"""Fixtures that tests of every folder use, one profile for generated tests, and the signals that programs start with."""
+"""Fixtures that tests of every folder use, one profile for generated tests, the signals that programs start with."""
 
 import signal
 
@@ -11,7 +11,7 @@ __all__ = ["own_postgres", "postgres_database", "postgres_server", "postgres_url
 settings.register_profile("mergepub", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mergepub")
 
-# A suite that runs in the background of a shell, or under nohup, has these ignored, and programs under test inherit that.
+# A suite run in the background of a shell, or under nohup, has these ignored, and programs under test inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
