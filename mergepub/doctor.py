@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.documents import ABSENT, Receipt, Version
@@ -38,7 +39,7 @@ def look_at(store: Store) -> Finding:
     try:
         first = next(iter(store.list("/", limit=1)), None)
     except NotFoundError as error:
-        return Finding("store", "warn", f"{store.url}: {error.message}", "mergepub store init makes it", 4)
+        return Finding("store", "warn", f"{store.url}: {error.message}", "mergepub store init", 4)
     except MergepubError as error:
         return failed("store", error)
     return passed("store", f"{store.url} can be read" + ("" if first else "; it holds nothing yet"))
@@ -169,9 +170,8 @@ class _Proof:
         except NotFoundError:
             return passed("clean-up", f"{self.path} does not exist")
         except MergepubError as error:
-            hint = (
-                f"delete it by hand: mergepub fetch {self.path}, then mergepub delete {self.path} --expected-version N"
-            )
+            path = quote(self.path)
+            hint = f"delete it by hand: mergepub fetch {path}, then mergepub delete {path} --expected-version N"
             return Finding("clean-up", "warn", f"{self.path} is left behind: {error.message}", hint)
         return passed("clean-up", f"{self.path} is deleted; its history stays, as every history does")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 from mergepub.calls import insist
@@ -160,7 +161,9 @@ def fetch(store: Store, path: str, version: int | None = None) -> Fetched:
         path, version = split_version(path)
     check_path(path)
     if version is not None and not 1 <= version <= MAX_VERSION:
-        raise InputError(f"{version} is no version: they count from 1 to {MAX_VERSION}", hint=f"mergepub fetch {path}")
+        raise InputError(
+            f"{version} is no version: they count from 1 to {MAX_VERSION}", hint=f"mergepub fetch {quote(path)}"
+        )
     return Fetched(insist(lambda: store.fetch(path, version)))
 
 
@@ -210,7 +213,7 @@ def delete(
     check_path(path)
     _check_expected(expected)
     if expected == 0:
-        raise InputError("0 names no version, so there is nothing to delete", hint=f"mergepub fetch {path}")
+        raise InputError("0 names no version, so there is nothing to delete", hint=f"mergepub fetch {quote(path)}")
     try:
         receipt = insist(lambda: store.delete(path, _version(expected), author=author, message=message))
     except VersionConflictError as conflict:

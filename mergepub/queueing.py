@@ -85,7 +85,7 @@ def drop(checkout: Checkout, name: str) -> str:
     """
     entry = next((each for each in queue.entries(checkout) if each.id == name), None)
     if entry is None:
-        raise NotFoundError(f"there is no {name} in the queue", hint="mergepub sync --json lists what waits")
+        raise NotFoundError(f"there is no {name} in the queue", hint="see what waits: mergepub sync --json")
     body, start = queue.body_of(checkout, entry, entry.digest), entry.start
     later = next((each for each in queue.entries(checkout) if each.start.former == entry.id), None)
     if later is not None:

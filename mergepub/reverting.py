@@ -6,6 +6,7 @@ A loop over ``publishing``: it decides and returns values, and prints nothing.
 from __future__ import annotations
 
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub import publishing
@@ -64,7 +65,7 @@ def revert(
 
 def _undone(store: Store, path: str, number: int) -> Document:
     if number < 1:
-        raise InputError(f"{number} is no version: they count from 1", hint=f"mergepub log {path} lists them")
+        raise InputError(f"{number} is no version: they count from 1", hint=f"see them: mergepub log {quote(path)}")
     try:
         return publishing.fetch(store, path, number).document
     except NotFoundError as missing:
@@ -72,7 +73,8 @@ def _undone(store: Store, path: str, number: int) -> Document:
             raise
         raise InputError(
             f"version {number} of {path} is its deletion, which is not reverted",
-            hint=f"mergepub fetch {path}/v{number - 1} --body-only | mergepub publish {path} --expected-version 0",
+            hint=f"mergepub fetch {quote(f'{path}/v{number - 1}')} --body-only | "
+            f"mergepub publish {quote(path)} --expected-version 0",
         ) from None
 
 
@@ -87,7 +89,7 @@ def _before(store: Store, path: str, undone: Document) -> Document:
                 raise
     raise InputError(
         f"version {number} created {path}, so there is nothing before it to go back to",
-        hint=f"delete the document: mergepub delete {path} --expected-version {undone.current or number}",
+        hint=f"delete the document: mergepub delete {quote(path)} --expected-version {undone.current or number}",
     )
 
 

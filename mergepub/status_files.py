@@ -83,7 +83,7 @@ def pushed_hints(pushed: Pushed) -> list[str]:
         return [*said, *conflict_hints(pushed.file, pushed.path, pushed.outcome, pushed.version)]
     if pushed.newer is not None:
         pull = f"mergepub pull {shlex.quote(pushed.file)}"
-        said.append(f"{pushed.file}: the head is version {pushed.newer}; {pull} brings it in")
+        said.append(f"{pushed.file}: the head is version {pushed.newer}; next: {pull}")
     return said
 
 
@@ -104,12 +104,10 @@ def next_after(refused: Refused, path: str, name: str) -> str:
     """The command to type after a refusal with a reason; ``name`` is quoted already."""
     quoted = shlex.quote(path)
     if refused.reason == "no-base":
-        return (
-            f"mergepub publish {quoted} {name} --on-conflict merge --expected-version N, the version it was made from"
-        )
+        return f"mergepub publish {quoted} {name} --on-conflict merge --expected-version N"
     if refused.reason == "deleted":
-        return f"mergepub publish {quoted} {name} --expected-version 0 --rebase-on creates it anew"
-    return f"mergepub fetch {quoted} -o {name} --force keeps what the file holds in .mergepub/"
+        return f"to create it anew: mergepub publish {quoted} {name} --expected-version 0 --rebase-on"
+    return f"to take the head, what the file holds being kept in .mergepub/: mergepub fetch {quoted} -o {name} --force"
 
 
 # ── pull ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.branching.looking import ancestor_bodies, check_together, hunks_of, only_ancestor
@@ -179,7 +180,7 @@ def _result(case: _Case, strategy: str, file: bytes | None, approved: Sequence[s
         if not approved:
             raise InputError(
                 "--rebase replays nothing by itself: approve what it may",
-                hint=f"mergepub branch show {case.path} {case.seen} --diff --json names what can be approved",
+                hint=f"see what can be approved: mergepub branch show {quote(case.path)} {case.seen} --diff --json",
             )
         return _rebased_log(case, approved) if case.is_log else _rebased_text(case, approved)
     return None
@@ -198,7 +199,7 @@ def _continued_log(case: _Case, file: bytes | None) -> bytes:
     if file is None:
         raise InputError(
             "a log of events is never merged by line: say how it goes on",
-            hint=f"fetch the head, add to its end, and mergepub decide {case.path} {case.seen} --continue FILE",
+            hint=f"fetch the head, add to its end, and: mergepub decide {quote(case.path)} {case.seen} --continue FILE",
         )
     events, head = parse_events(file), case.head
     branchrules.check_extension(case.path, EVENTS, head, file)
@@ -272,7 +273,7 @@ def _check_known(case: _Case, approved: Sequence[str], known: Sequence[str]) -> 
         if name not in known:
             raise NotFoundError(
                 f"{case.seen} of {case.path} has no {name!r} after the common ancestor",
-                hint=f"mergepub branch show {case.path} {case.seen} --diff --json names what it has",
+                hint=f"see what it has: mergepub branch show {quote(case.path)} {case.seen} --diff --json",
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.calls import branching, insist
@@ -124,7 +125,7 @@ def check_together(path: str, standing: Standing) -> None:
         raise BranchError(
             f"{standing.branch.name} is a branch of an earlier life of {path}: it has nothing in common with the head",
             reason="recreated",
-            hint=f"mergepub branch show {path} {standing.branch.end} --body-only",
+            hint=f"mergepub branch show {quote(path)} {standing.branch.end} --body-only",
         )
 
 
@@ -144,7 +145,7 @@ def only_ancestor(keeper: BranchStore, path: str, standing: Standing) -> bytes:
         raise BranchError(
             f"{standing.branch.name} and the head have several common ancestors ({names}); none is guessed",
             reason="several-ancestors",
-            hint=f"look at them with mergepub branch show {path} BRANCH@R, and decide with --continue FILE",
+            hint=f"decide with --continue FILE, after a look at them: mergepub branch show {quote(path)} BRANCH@R",
         )
     bodies = ancestor_bodies(keeper, path, standing)
     return bodies[0] if bodies else b""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from shlex import quote
 
 from mergepub.checkout import disk
 from mergepub.checkout.records import Record, from_json, to_json
@@ -221,7 +222,8 @@ class Checkout:
         if body is None or digest_of(body) != digest:
             raise CheckoutError(
                 f"{name} is missing or damaged, so it is not known what {record.file} was made from",
-                hint=f"mergepub fetch {record.path} -o {record.file} --force starts anew and keeps the file's bytes",
+                hint=f"to start anew, the file's bytes being kept: mergepub fetch {quote(record.path)} "
+                f"-o {quote(record.file)} --force",
             )
         return body
 

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
@@ -169,5 +170,5 @@ def _load(checkout: Checkout, name: str) -> Entry:
 def _damaged(file: str, name: str) -> CheckoutError:
     return CheckoutError(
         f"{file} is missing or damaged, so it is not known what was to be published",
-        hint=f"mergepub sync --drop {name} takes it out of the queue and keeps its files",
+        hint=f"take it out of the queue, its files being kept: mergepub sync --drop {quote(name)}",
     )

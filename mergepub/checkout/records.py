@@ -154,7 +154,7 @@ def from_json(text: bytes, name: str) -> Record:
     except (ValueError, TypeError, KeyError, AttributeError):
         raise CheckoutError(
             f"{name} is damaged, so it is not known what its file was made from",
-            hint="mergepub fetch PATH -o FILE --force starts anew and keeps the file's bytes in .mergepub/",
+            hint="to start anew, the file's bytes being kept in .mergepub/: mergepub fetch PATH -o FILE --force",
         ) from None
 
 

@@ -9,6 +9,7 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
@@ -61,7 +62,7 @@ def load_end(checkout: Checkout, writer: Writer) -> End | None:
     except (ValueError, KeyError, TypeError):
         raise CheckoutError(
             f"{name} is damaged, so it is not known which end of {writer.branch} you hold",
-            hint=f"mergepub branch take {writer.path} {writer.branch} starts anew from the branch's present end",
+            hint=f"start anew from the branch's present end: mergepub branch take {quote(writer.path)} {writer.branch}",
         ) from None
 
 

@@ -106,7 +106,7 @@ def _check_call(path: str, way: str, branch: str | None, file: str | None, given
     elif given["approve"] and way != "rebase":
         wrong = f"--{way} takes no --approve"
     if wrong:
-        raise InputError(wrong, hint=f"mergepub branches {shlex.quote(path)} lists the branches")
+        raise InputError(wrong, hint=f"see the branches: mergepub branches {shlex.quote(path)}")
 
 
 def _undo(store: Store, path: str, number: int, expected: int | None, how: How) -> Decided:
@@ -155,7 +155,7 @@ def _seen(store: Store, path: str, branch: str, expected: int | None) -> tuple[P
 def _not_said(path: str, missing: str) -> InputError:
     return InputError(
         f"{missing} is missing: a decision names both heads that you looked at",
-        hint=f"mergepub branches {shlex.quote(path)} shows them",
+        hint=f"see them: mergepub branches {shlex.quote(path)}",
     )
 
 

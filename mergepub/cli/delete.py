@@ -38,7 +38,7 @@ def delete_command(context: click.Context, /, path: str, **given: Any) -> int:
     if expected is None:
         raise InputError(
             "--expected-version is missing: the version that you looked at last",
-            hint=f"mergepub fetch {shlex.quote(path)} shows it",
+            hint=f"see it: mergepub fetch {shlex.quote(path)}",
         )
     outcome = delete(store_url(context), path, expected, author=given["author"], message=given["message"])
     return answer(outcome, path, Form(given["json"]))

@@ -38,7 +38,7 @@ def _before(document: Document) -> int:
     if number < 2:
         raise InputError(
             f"{document.path} has one version, so there is none to compare it with",
-            hint=f"mergepub fetch {shlex.quote(document.path)} shows it",
+            hint=f"see it: mergepub fetch {shlex.quote(document.path)}",
         )
     return number - 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -57,7 +58,7 @@ def move(file: str, to: str) -> Record:
         elif other.root != checkout.root:
             raise InputError(
                 f"{to} belongs to another checkout, {other.root}",
-                hint=f"mergepub fetch {record.path} -o {to} tracks the document there",
+                hint=f"track the document there: mergepub fetch {quote(record.path)} -o {quote(to)}",
             )
         else:
             move_file(checkout, record, local, target)

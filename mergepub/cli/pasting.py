@@ -5,9 +5,9 @@ What the environment and the configuration name holds for the pasted command too
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 from mergepub.cli.streams import given
@@ -42,8 +42,8 @@ def with_pasteable_hints(answer: Any) -> Any:
 def _flags() -> list[str]:
     """The flags that name the same store and token from any directory."""
     url = _without_secret(given["store"]) if "store" in given else None
-    file = given.get("token-file")
-    return [*(["--store", url] if url else []), *(["--token-file", str(Path(file).absolute())] if file else [])]
+    file = os.path.abspath(given["token-file"]) if "token-file" in given else None  # noqa: PTH100 - pathlib costs milliseconds
+    return [*(["--store", url] if url else []), *(["--token-file", file] if file else [])]
 
 
 def _without_secret(url: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -32,7 +33,7 @@ from mergepub.cli.options import (
 )
 from mergepub.cli.peers import warn_of_peers
 from mergepub.cli.streams import complain
-from mergepub.errors import InputError, UnavailableError
+from mergepub.errors import BadPathError, InputError, UnavailableError
 from mergepub.outcomes import Branched
 from mergepub.paths import check_path
 
@@ -156,7 +157,7 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     mergepub fetch -o made, it is remembered which version it was made from.
     """
     form = Form(given["json"], no_body=given["no_body"], output=given["output"])
-    check_path(path)
+    _check_path(path)
     by_path = favour_for(path, given["favour_path"])
     favour = last_given(context, "ours", "theirs") or by_path
     form.check()
@@ -175,6 +176,18 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
             raise
         complain(error)
         return _queue(context, path, file, read, form, given)
+
+
+def _check_path(path: str) -> None:
+    """As ``paths.check_path``; a file in its place is told from a mistyped path."""
+    try:
+        check_path(path)
+    except BadPathError as bad:
+        if path[:1] not in ("/", "") and "\0" not in path and os.path.isfile(path):  # noqa: PTH113 - pathlib costs milliseconds
+            push, name = shlex.join(["mergepub", "push", path]), os.path.basename(path)  # noqa: PTH119 - as above
+            called = shlex.join(["mergepub", "publish", f"/{name}", path])
+            bad.hint = f"that is a file; {push if may_be_tracked(path) else f'name the document first: {called}'}"
+        raise
 
 
 def _queue(  # noqa: PLR0917 - what the command line said
@@ -255,5 +268,6 @@ def _no_version(path: str, file: str) -> InputError:
     call = shlex.join(["mergepub", "publish", path, file])
     return InputError(
         "--expected-version is missing: the version that your edit was made from, or 0 to create the document",
-        hint=f"{call} --expected-version 0 creates it; mergepub fetch {shlex.quote(path)} shows the version",
+        hint=f"to see the version: mergepub fetch {shlex.quote(path)}; "
+        f"to create the document: {call} --expected-version 0",
     )

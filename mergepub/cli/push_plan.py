@@ -15,6 +15,7 @@ from mergepub.checkout.ignoring import NAME
 from mergepub.checkout.walking import walk
 from mergepub.errors import BadPathError, InputError, NotFoundError
 from mergepub.paths import check_path, check_prefix
+from mergepub.tracking.work import ways_out
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ def path_for(local: Local, prefix: str | None, relative: str | None = None) -> s
         why = "no --prefix says where it goes" if prefix is None else "it does not lie below the working directory"
         raise InputError(
             f"{local.name} is not tracked, and {why}",
-            hint=f"mergepub push {local.name} --prefix /docs, or mergepub fetch PATH -o {local.name}",
+            hint=f"{ways_out('PATH', local.name)}; if it is new: mergepub push {shlex.quote(local.name)} "
+            "--prefix /docs",
         )
     return _checked(local, f"{check_prefix(prefix).rstrip('/')}/{unicodedata.normalize('NFC', relative)}")
 

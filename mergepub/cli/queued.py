@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from mergepub.checkout import Checkout, Record, locate, queue
@@ -70,7 +71,8 @@ def _start(checkout: Checkout, record: Record | None, expected: int | None) -> t
         if expected not in (None, base.version):
             raise InputError(
                 f"{record.file} was made from version {base.version} of {record.path}, not from version {expected}",
-                hint=f"mergepub pull {record.file} merges the head into it",
+                hint="merge the head into it: mergepub pull "
+                f"{quote(os.path.relpath(f'{checkout.root}/{record.file}'))}",
             )
         start = Start(base.version, base.incarnation, base.digest, base.contained)
         return checkout.body(record, base.digest), start

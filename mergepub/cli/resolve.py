@@ -155,9 +155,8 @@ class Resolving:
         try:
             return mended_by_tool(self.local.target, conflict, self.tool) if self.tool else self._edited(conflict)
         except MendingFailedError as failed:
-            failed.hint = f"mergepub resolve {shlex.quote(self.local.name)} opens it again"
-            if failed.text is not None:
-                failed.hint += f"; what it left is kept in {self._kept(failed.text)}"
+            kept = "" if failed.text is None else f"what it left is kept in {self._kept(failed.text)}; "
+            failed.hint = f"{kept}open it again: mergepub resolve {shlex.quote(self.local.name)}"
             raise
 
     def _edited(self, conflict: Conflict) -> bytes:

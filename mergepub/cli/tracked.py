@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import Checkout, Local, Record, locate
@@ -71,7 +72,8 @@ class Stores:
         if self._asked:
             raise InputError(
                 f"{record.file} is tracked in {record.store}, not in {given.url}",
-                hint=f"leave --store out; mergepub fetch {record.path} -o {record.file} --force takes the other one's",
+                hint=f"leave --store out; or take the other one's: mergepub fetch {quote(record.path)} "
+                f"-o {quote(record.file)} --force",
             )
         return self._open(record.store)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from shlex import quote
 
 from mergepub.documents import EVENTS
 from mergepub.errors import BranchError, InputError, NotFoundError, RejectedError, VersionConflictError
@@ -87,7 +88,7 @@ def check_extension(path: str, kind: str, parent: bytes, body: bytes) -> None:
         raise BranchError(
             f"{path} is a log of events and grows at its end alone: the body does not begin with what it is made from",
             reason="not-an-extension",
-            hint=f"mergepub fetch {path} --body-only, and add your events to its end",
+            hint=f"add your events to the end of what is there: mergepub fetch {quote(path)} --body-only",
         )
     added = body[len(parent) :]
     if added and not (added.startswith(b"{") and added.endswith(b"\n")):
@@ -102,19 +103,20 @@ def check_extension(path: str, kind: str, parent: bytes, body: bytes) -> None:
 
 def no_branch(path: str, name: str) -> NotFoundError:
     """``path`` has no such branch."""
-    return NotFoundError(f"{path} has no branch {name}", hint=f"mergepub branches {path}")
+    return NotFoundError(f"{path} has no branch {name}", hint=f"mergepub branches {quote(path)}")
 
 
 def no_revision(path: str, name: str, revision: int, end: int) -> NotFoundError:
     """The branch has no such revision."""
     return NotFoundError(
-        f"{path} has no revision {name}@{revision}; the branch ends at {name}@{end}", hint=f"mergepub branches {path}"
+        f"{path} has no revision {name}@{revision}; the branch ends at {name}@{end}",
+        hint=f"mergepub branches {quote(path)}",
     )
 
 
 def no_decision(path: str, number: int) -> NotFoundError:
     """``path`` has no such decision."""
-    return NotFoundError(f"{path} has no decision {number}", hint=f"mergepub decisions {path}")
+    return NotFoundError(f"{path} has no decision {number}", hint=f"mergepub decisions {quote(path)}")
 
 
 def check_present(path: str, branch: Branch, incarnation: str) -> None:
@@ -127,7 +129,7 @@ def check_present(path: str, branch: Branch, incarnation: str) -> None:
         raise BranchError(
             f"{branch.name} is a branch of an earlier life of {path}: it can be read, not changed or decided",
             reason="recreated",
-            hint=f"mergepub branch show {path} {branch.end} --body-only",
+            hint=f"mergepub branch show {quote(path)} {branch.end} --body-only",
         )
 
 
@@ -138,9 +140,9 @@ def check_open(path: str, branch: Branch, what: str) -> None:
         BranchError: ``reason`` is the state it is in.
     """
     if branch.state != OPEN:
-        hint = f"mergepub branches {path}"
+        hint = f"mergepub branches {quote(path)}"
         if branch.state == DEFAULT:
-            hint = f"mergepub publish {path} FILE --expected-version N --on-conflict branch"
+            hint = f"mergepub publish {quote(path)} FILE --expected-version N --on-conflict branch"
         raise BranchError(
             f"the branch {branch.name} of {path} is {branch.state}, it cannot be {what}",
             reason=branch.state,
@@ -155,17 +157,17 @@ def check_owner(path: str, branch: Branch, author: str, epoch: int | None) -> Ow
         BranchError: ``reason: fenced``: somebody took the branch over, or the writer never owned it.
     """
     owner = next((owner for owner in branch.owners if owner.name == author), None)
-    take = f"mergepub branch take {path} {branch.name}"
+    take = f"mergepub branch take {quote(path)} {branch.name}"
     if owner is None:
         raise BranchError(
-            f"the branch {branch.name} of {path} is not {author}'s", reason="fenced", hint=f"{take} takes it over"
+            f"the branch {branch.name} of {path} is not {author}'s", reason="fenced", hint=f"take it over: {take}"
         )
     held = owner.epoch if epoch is None else epoch
     if held < branch.epoch:
         raise BranchError(
             f"the branch {branch.name} of {path} was taken over since: your epoch is {held}, it is at {branch.epoch}",
             reason="fenced",
-            hint=f"look at it with mergepub branch show {path} {branch.name}; {take} takes it back",
+            hint=f"look at it with mergepub branch show {quote(path)} {branch.name}; take it back with: {take}",
         )
     return owner
 
@@ -175,7 +177,7 @@ def grown(path: str, branch: Branch, known: int) -> BranchError:
     return BranchError(
         f"the branch {branch.name} of {path} ends at {branch.end}, not at {branch.name}@{known}",
         reason="stale",
-        hint=f"mergepub branch show {path} {branch.end}",
+        hint=f"mergepub branch show {quote(path)} {branch.end}",
     )
 
 
@@ -216,7 +218,7 @@ def other_head(path: str, expected: int, head: int) -> VersionConflictError:
         f"{path} is at version {head}, the decision builds on version {expected}; nothing was decided",
         expected=expected,
         current=head,
-        hint=f"mergepub branches {path}",
+        hint=f"mergepub branches {quote(path)}",
     )
 
 
@@ -231,14 +233,14 @@ def check_decidable(path: str, request: DecisionRequest, branch: Branch, head: P
         raise BranchError(
             f"{branch.name} is the branch of the head of {path}: there is nothing to decide",
             reason=DEFAULT,
-            hint=f"mergepub branches {path}",
+            hint=f"mergepub branches {quote(path)}",
         )
     decidable = (OPEN,) if request.strategy == REJECT else (OPEN, SUPERSEDED)
     if branch.state not in decidable:
         raise BranchError(
             f"the branch {branch.name} of {path} is {branch.state}: there is nothing to decide",
             reason=branch.state,
-            hint=f"mergepub decisions {path} shows why; --undo takes a decision back",
+            hint=f"--undo takes a decision back; see why with: mergepub decisions {quote(path)}",
         )
     if branch.revision != request.seen.revision:
         raise grown(path, branch, request.seen.revision)
@@ -249,7 +251,7 @@ def not_undoable(path: str, number: int, head: int) -> BranchError:
     return BranchError(
         f"decision {number} of {path} cannot be undone: its result is not the head any more, version {head} is",
         reason="stale",
-        hint=f"mergepub branches {path} shows what there is to choose",
+        hint=f"see what there is to choose: mergepub branches {quote(path)}",
     )
 
 

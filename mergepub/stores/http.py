@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, groupby, islice
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
@@ -104,7 +105,9 @@ class HttpStore(HttpBranches):
     def fetch(self, path: str, version: int | None = None) -> Document:
         """One GET; the body is compared with the digest that came with it."""
         if version is not None and version < 1:
-            raise NotFoundError(f"{path} has no version {version}: they count from 1", hint=f"mergepub versions {path}")
+            raise NotFoundError(
+                f"{path} has no version {version}: they count from 1", hint=f"mergepub versions {quote(path)}"
+            )
         suffix = "" if version is None else f"/v{version}"
         call = Call("GET", path, self._url + wire.quote_path(path) + suffix, version=version)
         return self._ask(call, {200}, wire.document)
@@ -291,7 +294,8 @@ class HttpStore(HttpBranches):
                 f" {life[0].version} while the answer was lost",
                 expected=0,
                 current=life[0].version,
-                hint=f"if it shall exist all the same, publish it again at 0; else see mergepub versions {call.path}",
+                hint=f"if it shall exist all the same, publish it again at 0; "
+                f"else see mergepub versions {quote(call.path)}",
             )
 
     def _last_life(self, path: str) -> Sequence[Revision]:

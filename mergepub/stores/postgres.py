@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -157,7 +158,7 @@ class PostgresStore(SqlBranchStore):
         if number is None and not creates:
             raise NotFoundError(
                 f"there is no store in the schema {schema} of {self.url} yet",
-                hint=f"make it with: mergepub store init --store {self.url}",
+                hint=f"make it with: mergepub store init --store {quote(self.url)}",
             )
         if number is None or number < SCHEMA:
             postgres_schema.migrate(connection, schema)

@@ -5,6 +5,8 @@ Also the checks that need no store: size and labels. Nothing here reads or write
 
 from __future__ import annotations
 
+from shlex import quote
+
 from mergepub.documents import EVENTS, TEXT, Version
 from mergepub.errors import (
     BaseUnavailableError,
@@ -82,19 +84,23 @@ def _check_label(name: str, label: str, *, one_line: bool) -> None:
 def never_existed(path: str) -> NotFoundError:
     """There is no document at ``path`` and never was."""
     return NotFoundError(
-        f"there is no document {path}", hint=f"create it with: mergepub publish {path} FILE --expected-version 0"
+        f"there is no document {path}", hint=f"create it with: mergepub publish {quote(path)} FILE --expected-version 0"
     )
 
 
 def no_such_version(path: str, version: int, head: int) -> NotFoundError:
     """``path`` exists, up to ``head``, and has no ``version``."""
-    return NotFoundError(f"{path} has no version {version}; its newest is {head}", hint=f"mergepub versions {path}")
+    return NotFoundError(
+        f"{path} has no version {version}; its newest is {head}", hint=f"mergepub versions {quote(path)}"
+    )
 
 
 def is_tombstone(path: str, version: int) -> NotFoundError:
     """``version`` of ``path`` is a tombstone: it has no body."""
     return NotFoundError(
-        f"{path} was deleted at version {version}", tombstone=version, hint=f"mergepub fetch {path}/v{version - 1}"
+        f"{path} was deleted at version {version}",
+        tombstone=version,
+        hint=f"mergepub fetch {quote(path)}/v{version - 1}",
     )
 
 
@@ -104,13 +110,13 @@ def deleted(path: str, expected: int, tombstone: int) -> DocumentDeletedError:
         f"{path} was deleted at version {tombstone}",
         expected=expected,
         current=tombstone,
-        hint=f"to create it again: mergepub publish {path} FILE --expected-version 0",
+        hint=f"to create it again: mergepub publish {quote(path)} FILE --expected-version 0",
     )
 
 
 def mismatch(path: str, expected: int, head: int, first: int) -> VersionConflictError:
     """The head is not ``expected``; ``first`` is the first version of the head's incarnation."""
-    hint = f"mergepub fetch {path}"
+    hint = f"mergepub fetch {quote(path)}"
     if expected == 0:
         return DocumentExistsError(f"{path} exists, at version {head}", expected=0, current=head, hint=hint)
     if expected < first:
@@ -122,7 +128,7 @@ def mismatch(path: str, expected: int, head: int, first: int) -> VersionConflict
 def recreated(path: str, expected: int, head: int) -> RecreatedError:
     """The write builds on a version of another incarnation than the head's."""
     text = f"{path} was deleted and created again since version {expected}; it is at version {head} now"
-    return RecreatedError(text, expected=expected, current=head, hint=f"mergepub fetch {path}")
+    return RecreatedError(text, expected=expected, current=head, hint=f"mergepub fetch {quote(path)}")
 
 
 def other_base(path: str, expected: int, head: int) -> BaseUnavailableError:
@@ -131,7 +137,7 @@ def other_base(path: str, expected: int, head: int) -> BaseUnavailableError:
         f"version {expected} of {path} is not the one that the write builds on; the head is version {head}",
         expected=expected,
         current=head,
-        hint=f"mergepub fetch {path}",
+        hint=f"mergepub fetch {quote(path)}",
     )
 
 

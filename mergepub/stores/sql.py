@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from hashlib import sha256
+from shlex import quote
 from typing import Any, Protocol, TypeVar
 
 from mergepub.documents import EVENTS, TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
@@ -700,7 +701,7 @@ def body_of(tx: Transaction, path: str, digest: str) -> bytes:
 def _sound(path: str, digest: str, body: Any) -> bytes:
     """``body``, checked: a damaged body is never handed out, and never merged into anything."""
     if not isinstance(body, bytes) or digest_of(body) != digest:
-        raise InvalidStoreError(f"a body of {path} is damaged in the store", hint=f"mergepub verify {path}")
+        raise InvalidStoreError(f"a body of {path} is damaged in the store", hint=f"mergepub verify {quote(path)}")
     return body
 
 

@@ -7,6 +7,7 @@ keeps its row: a service that was closed by its first token never opens again by
 from __future__ import annotations
 
 from dataclasses import astuple
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.errors import InputError, NotFoundError
@@ -88,7 +89,8 @@ def _add(tx: Transaction, token: Token) -> Token:
     known = tx.row("SELECT revoked FROM tokens WHERE name = ?", token.name)
     if known and known[0] is None:
         raise InputError(
-            f"there is a token {token.name!r} already", hint=f"revoke it first: mergepub token revoke {token.name}"
+            f"there is a token {token.name!r} already",
+            hint=f"revoke it first: mergepub token revoke {quote(token.name)}",
         )
     tx.run("DELETE FROM tokens WHERE name = ?", token.name)
     tx.run(_INSERT, *(("\n".join(value) if isinstance(value, tuple) else value) for value in astuple(token)))

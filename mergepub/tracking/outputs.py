@@ -6,6 +6,7 @@ Prints nothing.
 from __future__ import annotations
 
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub import publishing
@@ -52,7 +53,7 @@ def check_output(work: Work, path: str) -> None:
         raise CheckoutError(
             f"{name} was edited since version {record.base.version}; nothing was published",
             reason="edited",
-            hint=f"mergepub push {name} publishes it; or name another file",
+            hint=f"name another file, or publish it: mergepub push {quote(name)}",
         )
 
 

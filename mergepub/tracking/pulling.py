@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import Base, Checkout, Clash, FileChangedError, Local, Record
@@ -13,7 +14,7 @@ from mergepub.outcomes import Overlap, Refused
 from mergepub.publishing import DEFAULT_MERGE, MergeOptions
 from mergepub.tracking.arrivals import settle
 from mergepub.tracking.sending import unless_stale
-from mergepub.tracking.work import Work, block_line, exactly, head_of, is_exactly, number_of, refuse_conflict
+from mergepub.tracking.work import Work, block_line, exactly, head_of, is_exactly, number_of, refuse_conflict, ways_out
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
@@ -153,19 +154,21 @@ def check_replaceable(checkout: Checkout, local: Local, document: Document) -> N
     if here is None or (here == document.body and not (record and record.clash)):
         return
     if record is None:
-        raise _refused(local, document, "is not tracked, and holds other bytes")
+        raise _refused(local, document, "is not tracked, and holds other bytes", tracked=False)
     if record.clash:
         raise _refused(local, document, f"is in conflict with version {record.clash.theirs.version}")
     if digest_of(here) != record.base.digest:
         raise _refused(local, document, f"was edited since version {record.base.version}")
 
 
-def _refused(local: Local, document: Document, why: str) -> CheckoutError:
+def _refused(local: Local, document: Document, why: str, *, tracked: bool = True) -> CheckoutError:
+    name = quote(local.name)
+    replacing = f"mergepub fetch {quote(document.path)} -o {name} --force"
+    merging = f"merge: mergepub pull {name}" if tracked else ways_out(document.path, local.name)
     return CheckoutError(
         f"{local.name} {why}; it was left as it is",
         reason="edited",
-        hint=f"mergepub pull {local.name} merges; mergepub fetch {document.path} -o {local.name} --force replaces it "
-        "and keeps what it holds in .mergepub/",
+        hint=f"to replace it, what it holds being kept in .mergepub/: {replacing}; {merging}",
     )
 
 

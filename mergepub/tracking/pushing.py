@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 from mergepub import publishing
@@ -81,7 +82,7 @@ def push_file(store: Store, checkout: Checkout, local: Local, path: str, how: Ho
     if work.record.path != path:
         raise InputError(
             f"{local.name} is tracked as {work.record.path}, not as {path}",
-            hint=f"mergepub fetch {path} -o {local.name} --force tracks the other document in it",
+            hint=f"track the other document in it: mergepub fetch {quote(path)} -o {quote(local.name)} --force",
         )
     if is_unchanged(work):
         return _left_alone(work)

@@ -6,6 +6,7 @@ The callers bring the mended text: from an editor or a tool, from a favour, or f
 from __future__ import annotations
 
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout.replacing import replace_file
@@ -72,7 +73,7 @@ def begin(
 
 def _clash(work: Work) -> Clash:
     if work.record.clash is None:
-        raise InputError(f"{work.local.name} is not in conflict", hint=f"mergepub push {work.local.name}")
+        raise InputError(f"{work.local.name} is not in conflict", hint=f"mergepub push {quote(work.local.name)}")
     return work.record.clash
 
 
@@ -123,7 +124,7 @@ def _check_same(work: Work, conflict: Conflict) -> None:
         raise CheckoutError(
             f"{work.local.name} was changed while it was being mended; it was left as it is",
             reason="edited",
-            hint=f"mergepub resolve {work.local.name} starts again from what it holds now",
+            hint=f"start again from what it holds now: mergepub resolve {quote(work.local.name)}",
         )
 
 
@@ -143,14 +144,14 @@ def check_mended(
             f"line {line} of {name} still belongs to a conflict block; nothing was published",
             reason="in-conflict",
             line=line,
-            hint=f"mend it and repeat mergepub resolve {name}, or settle it with --ours, --theirs or --union",
+            hint=f"settle it with --ours, --theirs or --union, or mend it and repeat: mergepub resolve {quote(name)}",
         )
     if not ours_meant and _drops_theirs(conflict, text):
         raise CheckoutError(
             f"this is {name} as it was before the conflict, without anything of version {clash.theirs.version}: it "
             "would revert what others published; nothing was published",
             reason="ours",
-            hint=f"mergepub resolve {name} --ours says that it is meant",
+            hint=f"if that is meant: mergepub resolve {quote(name)} --ours",
         )
     if text == conflict.here:
         unless_stale(work, text, stale=False, allow_revert=allow_revert)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field, replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub import publishing
@@ -216,6 +217,6 @@ def check_version(work: Work, expected: int | None) -> None:
         return
     raise InputError(
         f"{work.local.name} was made from version {known.version} of {work.record.path}, not from version {expected}",
-        hint=f"mergepub pull {work.local.name} merges the head into it (mergepub resolve ends a conflict); "
-        f"--rebase-on says that it was built on version {expected}",
+        hint=f"--rebase-on says that it was built on version {expected}; mergepub resolve "
+        f"ends a conflict; to merge the head into it: mergepub pull {quote(work.local.name)}",
     )

@@ -8,6 +8,7 @@ nothing: undoing them reverts nobody.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.errors import CheckoutError
@@ -66,7 +67,8 @@ def refusal(local: Local, record: Record) -> CheckoutError:
         f"{local.name} undoes everything that was last brought into it from {record.path}: it looks like an editor "
         "that was opened before and saved after; nothing was published",
         reason="stale",
-        hint=f"mergepub push {local.name} --stale merges from the text before that, --allow-revert takes it as it is",
+        hint="--allow-revert takes it as it is; to merge from the text before that: "
+        f"mergepub push {quote(local.name)} --stale",
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub import publishing
@@ -58,7 +60,7 @@ class Work:
         if body is None:
             raise InputError(
                 f"{self.local.name} is gone, and {self.record.path} is tracked in it",
-                hint=f"mergepub fetch {self.record.path} -o {self.local.name} brings it back",
+                hint=f"bring it back: mergepub fetch {quote(self.record.path)} -o {quote(self.local.name)}",
             )
         return body
 
@@ -94,9 +96,19 @@ def at_hand(store: Store, checkout: Checkout, local: Local) -> Work:
 
 def not_tracked(local: Local) -> InputError:
     """``local`` is a file that nothing is remembered of."""
+    hint = f"start to track a document in it: mergepub fetch PATH -o {quote(local.name)}"
     return InputError(
         f"{local.name} is not tracked: it is not known which document it was made from",
-        hint=f"mergepub fetch PATH -o {local.name} starts to track a document in it",
+        hint=ways_out("PATH", local.name) if os.path.lexists(local.target) else hint,
+    )
+
+
+def ways_out(path: str, name: str) -> str:
+    """What to do with a file that is there, of which nothing is remembered."""
+    path, file, other = (quote(each) for each in (path, name, f"{name}.head"))
+    return (
+        f"if it was made from version N: mergepub publish {path} {file} --expected-version N --on-conflict merge; "
+        f"else fetch the document beside it and merge by hand: mergepub fetch {path} -o {other}"
     )
 
 
@@ -114,7 +126,7 @@ def refuse_conflict(local: Local, record: Record, body: bytes | None) -> None:
         f"{local.name} is in conflict with version {record.clash.theirs.version} of {record.path}: {where}",
         reason="in-conflict",
         line=line or record.clash.line,
-        hint=f"mergepub resolve {local.name}",
+        hint=f"mergepub resolve {quote(local.name)}",
     )
 
 

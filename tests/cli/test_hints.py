@@ -66,3 +66,48 @@ def test_no_hint_ever_holds_a_secret(mergepub: Runner) -> None:
     for call in (("fetch", "/nothing"), ("publish", "/nothing", "--json"), ("doctor", "--json")):
         told = mergepub(*call, "--store", url, stdin=b"x\n")
         assert "geheim" not in told.out.decode() + told.err
+
+
+# ── commands that lead somewhere ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_to_do_with_an_untracked_file_is_no_circle(guide: bytes, mergepub: Runner) -> None:
+    Path("my guide.md").write_bytes(guide.replace(b"five", b"FIVE"))
+    for call in (("fetch", DOC, "-o", "my guide.md"), ("pull", "my guide.md"), ("push", "my guide.md")):
+        said = mergepub(*call).err
+        assert "mergepub pull" not in said
+        assert "'my guide.md' --expected-version N --on-conflict merge" in said
+    said = mergepub("fetch", DOC, "-o", "my guide.md").err
+    assert mergepub(*command_in(said)).status == 0
+    assert Path("my guide.md.head").read_bytes() == guide
+    merge = said[said.index("publish /") :].partition(";")[0].replace(" N ", " 1 ")
+    assert mergepub(*shlex.split(merge)).status == 0
+
+
+def test_the_way_out_for_a_tracked_file_ends_in_the_command(guide: bytes, mergepub: Runner) -> None:
+    assert mergepub("fetch", DOC, "-o", "my guide.md").status == 0
+    Path("my guide.md").write_bytes(guide.replace(b"five", b"FIVE"))
+    assert command_in(mergepub("fetch", DOC, "-o", "my guide.md").err) == ["pull", "my guide.md"]
+    wrong = mergepub("publish", DOC, "my guide.md", "--expected-version", "1").err
+    assert command_in(wrong) == ["pull", "my guide.md"]
+    assert mergepub("delete", DOC, "--expected-version", "2").status == 0
+    gone = mergepub("push", "my guide.md")
+    assert gone.status == 3
+    assert "next: to create it anew: mergepub publish" in gone.err
+    assert mergepub(*command_in(gone.err)).status == 0
+    Path("my guide.md").unlink()
+    assert mergepub(*command_in(mergepub("pull", "my guide.md").err)).status == 0
+    assert Path("my guide.md").read_bytes().endswith(b"FIVE\n")
+
+
+def test_paths_with_blanks_are_quoted(mergepub: Runner) -> None:
+    assert mergepub("publish", "/a b.md", "--expected-version", "0", stdin=b"x\n").status == 0
+    assert mergepub(*command_in(mergepub("fetch", "/a b.md/v9").err)).status == 0
+    assert command_in(mergepub("fetch", "/c d.md").err) == ["publish", "/c d.md", "FILE", "--expected-version", "0"]
+
+
+def test_a_file_in_the_place_of_a_path_is_told_how_to_publish_it(guide: bytes, mergepub: Runner) -> None:
+    Path("a b.md").write_bytes(b"x\n")
+    assert command_in(mergepub("publish", "a b.md").err) == ["publish", "/a b.md", "a b.md"]
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    assert command_in(mergepub("publish", "guide.md").err) == ["push", "guide.md"]

@@ -370,7 +370,7 @@ def test_pull_says_what_became_of_the_document(here: Path, others, mergepub: Run
 
 def test_a_file_that_is_gone_comes_back_by_fetch(here: Path, mergepub: Runner):
     here.unlink()
-    assert "mergepub fetch /docs/guide.md -o guide.md brings it back" in mergepub("pull", "guide.md").err
+    assert "next: bring it back: mergepub fetch /docs/guide.md -o guide.md" in mergepub("pull", "guide.md").err
     assert mergepub("status").out.startswith(b"missing here")
     assert mergepub("fetch", GUIDE, "-o", "guide.md").status == 0
     assert here.read_bytes() == FIRST
@@ -394,7 +394,7 @@ def test_an_unchanged_file_is_left_alone_with_a_hint(here: Path, others, mergepu
     result = mergepub("push", "guide.md")
     assert (result.status, here.read_bytes()) == (0, FIRST)
     assert result.out.startswith(b"unchanged  guide.md")
-    assert "the head is version 2; mergepub pull guide.md" in result.err
+    assert "the head is version 2; next: mergepub pull guide.md" in result.err
 
 
 def test_push_creates_documents_below_a_prefix(scratch: Path, mergepub: Runner):

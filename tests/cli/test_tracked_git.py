@@ -127,7 +127,7 @@ def test_an_unchanged_clone_publishes_nothing(origin: Path, clone, mergepub: Run
     clone()
     result = mergepub(*PUSH)
     assert (result.status, result.out[:9]) == (0, b"unchanged")
-    assert "the head is version 2; mergepub pull docs/guide.md" in result.err
+    assert "the head is version 2; next: mergepub pull docs/guide.md" in result.err
     assert len(sources(mergepub)) == 2
 
 
