@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -193,12 +193,13 @@ def _check_path(path: str) -> None:
 def _queue(  # noqa: PLR0917 - what the command line said
     context: click.Context, path: str, file: str, read: Callable[[], bytes], form: Form, given: dict[str, Any]
 ) -> int:
-    from mergepub.cli.queued import queue_publish
+    from mergepub.cli.queued import queue_publish, sync_command_for
 
     queued = queue_publish(context, path, file, read(), given)
     if queued is None:
         raise _no_version(path, file)
-    return answer(queued, path, form)
+    hints = [*status.hints(queued, path)[:-1], f"next: {sync_command_for(file)}"]
+    return answer(queued, path, form, hints=hints)
 
 
 def _publish_now(  # noqa: PLR0917 - what the command line said
@@ -236,7 +237,7 @@ def _publish_now(  # noqa: PLR0917 - what the command line said
         allow_markers=given["allow_markers"],
         kind=given["kind"],
     )
-    return answer(outcome, path, form, _next_file(outcome, form, file))
+    return answer(outcome, path, form, _next_file(outcome, form, file, given["favour_path"]))
 
 
 def _publish_to_branch(context: click.Context, path: str, file: str, form: Form, given: dict[str, Any]) -> int:
@@ -257,11 +258,15 @@ def _publish_to_branch(context: click.Context, path: str, file: str, form: Form,
     return answer(outcome, path, form)
 
 
-def _next_file(outcome: Outcome, form: Form, file: str) -> str:
-    """The file that the next command publishes: never the caller's own where another body has to be looked at first."""
+def _next_file(outcome: Outcome, form: Form, file: str, rules: Sequence[str]) -> str:
+    """The file that the next command publishes, with the rules that it was to be merged by.
+
+    Never the caller's own where another body has to be looked at first.
+    """
     if status.body(outcome) is not None:
         return "RESULT" if form.output is None else shlex.quote(form.output)
-    return "FILE" if file == "-" else shlex.quote(file)
+    named = "FILE" if file == "-" else shlex.quote(file)
+    return " ".join([named, *(f"--favour-path {shlex.quote(rule)}" for rule in rules)])
 
 
 def _no_version(path: str, file: str) -> InputError:

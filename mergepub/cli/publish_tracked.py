@@ -21,6 +21,8 @@ from mergepub.tracking.sending import How, check_version, publish_file
 from mergepub.tracking.work import Work, at_hand
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import click
 
 
@@ -46,7 +48,7 @@ def tracked_publish(context: click.Context, path: str, file: str, form: Form, gi
         after_publish(store, path, outcome, given["author"], file)
     for notice in work.notices:
         say(f"mergepub: {notice}")
-    return answer(outcome, path, form, shlex.quote(file), hints=_hints(work, outcome, form))
+    return answer(outcome, path, form, shlex.quote(file), hints=_hints(work, outcome, form, given["favour_path"]))
 
 
 def publish_from_base(work: Work, expected: int | None, how: How) -> Outcome:
@@ -118,7 +120,7 @@ def publish_into(context: click.Context, path: str, body: bytes, form: Form, giv
         )
         take_other_output(work, outcome, body, given["expected_version"])
     form = replace(form, output=None, no_body=True)
-    return answer(outcome, path, form, shlex.quote(local.name), hints=_hints(work, outcome, form))
+    return answer(outcome, path, form, shlex.quote(local.name), hints=_hints(work, outcome, form, given["favour_path"]))
 
 
 def _write_output(work: Work, outcome: Outcome, form: Form) -> Form:
@@ -129,7 +131,7 @@ def _write_output(work: Work, outcome: Outcome, form: Form) -> Form:
     return replace(form, output=None, no_body=True)
 
 
-def _hints(work: Work, outcome: Outcome, form: Form) -> list[str] | None:
+def _hints(work: Work, outcome: Outcome, form: Form, rules: Sequence[str]) -> list[str] | None:
     """What to type next for a tracked file; None where it is what it is for any file."""
     name = shlex.quote(work.local.name)
     if isinstance(outcome, Refused):
@@ -138,9 +140,10 @@ def _hints(work: Work, outcome: Outcome, form: Form) -> list[str] | None:
         lines = status_files.pulled_hints(work.local.name, work.record.path, outcome)
         return lines if work.record.clash else [lines[-2].replace(", marked in the file", ""), lines[-1]]
     if isinstance(outcome, Mismatch):
+        favours = "".join(f" --favour-path {shlex.quote(rule)}" for rule in rules)
         made_from = f"{work.local.name} was made from version {outcome.your_version}"
         return [
             f"{made_from}, the head is version {outcome.current_version}; nothing was published.",
-            f"next: mergepub publish {shlex.quote(work.record.path)} {name} --on-conflict merge",
+            f"next: mergepub publish {shlex.quote(work.record.path)} {name} --on-conflict merge{favours}",
         ]
     return None

@@ -53,6 +53,13 @@ def queue_publish(context: click.Context, path: str, file: str, body: bytes, giv
     return Queued(kept.id, kept.start.version)
 
 
+def sync_command_for(file: str) -> str:
+    """The command that sends the queue of FILE's checkout, as it is typed in the working directory."""
+    here = root_of(os.path.realpath(os.curdir))
+    root = here if file == "-" else locate(file)[0].root
+    return "mergepub sync" if root == here else f"cd {quote(os.path.relpath(root))} && mergepub sync"
+
+
 def _place(file: str, url: str, path: str) -> tuple[Checkout, Record | None]:
     if file == "-":
         return Checkout(root_of(os.path.realpath(os.curdir))), None

@@ -40,12 +40,15 @@ def sync_command(context: click.Context, /, on_conflict: Any, drop: tuple[str, .
 
     checkout = here()
     if not checkout.exists:
+        say(f"mergepub: there is no queue in {checkout.root}")
         return _answer([], json=given["json"])
     stores = Stores(context)
     with held(checkout):
         if drop:
             return _drop(checkout, drop)
         results = list(sync(checkout, stores.at, policy=on_conflict))
+    if not results:
+        say(f"mergepub: nothing waits in the queue of {checkout.root}")
     return _answer(results, json=given["json"])
 
 

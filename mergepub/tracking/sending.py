@@ -14,7 +14,7 @@ from mergepub import publishing
 from mergepub.checkout import Base, FileChangedError, Sent
 from mergepub.checkout.replacing import replace_file
 from mergepub.documents import digest_of
-from mergepub.errors import InputError, OutputError
+from mergepub.errors import InputError, OutputError, RejectedError, UnresolvedMarkersError
 from mergepub.outcomes import Outcome, Published
 from mergepub.publishing import DEFAULT_MERGE, Favour, HeldBase, Listener, MergeOptions, OnConflict
 from mergepub.tracking.arrivals import as_answer, settle
@@ -116,22 +116,27 @@ def _rebased(work: Work, version: int) -> Base:
 
 def _send(work: Work, ours: bytes, base: Base, how: How) -> Outcome:
     sending = _Sending(work, ours, base)
-    outcome = publishing.publish(
-        work.store,
-        work.record.path,
-        ours,
-        base.version,
-        on_conflict=how.on_conflict,
-        retries=how.retries,
-        author=how.author,
-        message=how.message,
-        merge_options=how.merge_options,
-        favour=how.favour,
-        allow_markers=how.allow_markers,
-        source=how.source(ours) if how.source else None,
-        on_event=how.on_event,
-        base=HeldBase(work.body(base.digest), base.incarnation, base.contained, sending.ancestor),
-    )
+    try:
+        outcome = publishing.publish(
+            work.store,
+            work.record.path,
+            ours,
+            base.version,
+            on_conflict=how.on_conflict,
+            retries=how.retries,
+            author=how.author,
+            message=how.message,
+            merge_options=how.merge_options,
+            favour=how.favour,
+            allow_markers=how.allow_markers,
+            source=how.source(ours) if how.source else None,
+            on_event=how.on_event,
+            base=HeldBase(work.body(base.digest), base.incarnation, base.contained, sending.ancestor),
+        )
+    except (RejectedError, UnresolvedMarkersError) as error:
+        if isinstance(error, UnresolvedMarkersError) or error.limit is not None:
+            sending.refused()
+        raise
     sending.answered(outcome)
     return outcome
 
@@ -144,6 +149,7 @@ class _Sending:
         self.ours = ours
         self.base = base
         self.sent = Sent(digest_of(ours), base, base.version, work.record.serial)
+        self.again = self.sent in work.record.sent
         earlier = tuple(sent for sent in work.record.sent if sent != self.sent)
         work.save(replace(work.record, sent=(*earlier, self.sent)), ours)
 
@@ -162,6 +168,7 @@ class _Sending:
         if version != self.sent.expected:
             before, self.sent = self.sent, replace(self.sent, expected=version)
             record = self.work.record
+            self.again = self.sent in record.sent
             self.work.save(replace(record, sent=tuple(self.sent if s == before else s for s in record.sent)))
 
     def answered(self, outcome: Outcome) -> None:
@@ -176,6 +183,11 @@ class _Sending:
             self.work.save(replace(record.published(base), sent=still), self.ours)
         else:
             self.work.save(replace(record, sent=self._earlier()))
+
+    def refused(self) -> None:
+        """Forget what was refused for its size or its markers: it was not written. What was sent alike before stays."""
+        if not self.again:
+            self.work.save(replace(self.work.record, sent=self._earlier()))
 
     def _earlier(self) -> tuple[Sent, ...]:
         return tuple(sent for sent in self.work.record.sent if sent != self.sent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 from pathlib import Path
@@ -111,3 +112,33 @@ def test_a_file_in_the_place_of_a_path_is_told_how_to_publish_it(guide: bytes, m
     assert command_in(mergepub("publish", "a b.md").err) == ["publish", "/a b.md", "a b.md"]
     assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
     assert command_in(mergepub("publish", "guide.md").err) == ["push", "guide.md"]
+
+
+def test_the_queue_of_another_folder_is_named_where_the_command_is_typed(guide: bytes, mergepub: Runner) -> None:
+    Path("my notes").mkdir()
+    Path("my notes/mergepub.toml").touch()
+    Path("my notes/new.md").write_bytes(b"new\n")
+    queued = mergepub("publish", "/new.md", "my notes/new.md", "--expected-version", "0", "--queue")
+    assert queued.err.splitlines()[-1] == "next: cd 'my notes' && mergepub sync"
+    assert "nothing waits" in mergepub("sync").err or f"there is no queue in {Path.cwd()}" in mergepub("sync").err
+    with contextlib.chdir("my notes"):
+        assert mergepub("sync").out.endswith(b"1 sent, 0 waiting\n")
+        assert mergepub("sync").err == f"mergepub: nothing waits in the queue of {Path.cwd()}\n"
+
+
+def test_the_next_command_merges_by_the_rules_that_were_given(guide: bytes, mergepub: Runner) -> None:
+    Path("mine.md").write_bytes(b"MINE\ntwo\nthree\nfour\nfive\n")
+    said = mergepub("publish", DOC, "mine.md", "--expected-version", "1", "--favour-path", "*.md=union").err
+    assert mergepub(*command_in(said)).status == 0
+    assert mergepub("fetch", DOC, "--body-only").out.startswith(b"ONE\nMINE\n")
+    assert mergepub("fetch", f"{DOC}/v1", "-o", "old.md").status == 0
+    Path("old.md").write_bytes(b"OLD\ntwo\nthree\nfour\nfive\n")
+    said = mergepub("publish", DOC, "old.md", "--favour-path", "*.md=union").err
+    assert mergepub(*command_in(said)).status == 0
+
+
+def test_what_was_refused_before_it_was_sent_is_not_said_to_be_on_its_way(guide: bytes, mergepub: Runner) -> None:
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    Path("guide.md").write_bytes(b"x" * ((16 << 20) + 1))
+    assert "bytes" in mergepub("push", "guide.md").err
+    assert mergepub("status").out == b"edited here  guide.md  /docs/guide.md/v2\n"
