@@ -32,6 +32,8 @@ from mergepub.stores.sqlbranching import SqlBranchStore
 T = TypeVar("T")
 
 _inherited: list[sqlite3.Connection] = []  # kept so that nothing ever closes them
+_looked_at: set[tuple[int, int]] = set()  # device and inode of every file whose header this process has read
+_looking = threading.Lock()
 
 APPLICATION_ID = 0x4D507562  # "MPub"
 BUSY_TIMEOUT = 5.0
@@ -179,11 +181,19 @@ class SqliteStore(SqlBranchStore):
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA fullfsync = ON")  # where fsync alone does not reach the disk (macOS)
         _patiently(lambda: connection.execute("PRAGMA synchronous = FULL"), deadline)
-        present = _patiently(lambda: _number(connection, "user_version"), deadline)
+        present = _patiently(lambda: self._schema_of(connection), deadline)
         if present < SCHEMA:
             self._migrate(connection, deadline)
         elif present > SCHEMA:
             raise self._newer(present)
+
+    def _schema_of(self, connection: sqlite3.Connection) -> int:
+        """The schema's number; 0 in a file without tables. A known inode may have come to another file by now."""
+        if _number(connection, "application_id") != APPLICATION_ID:
+            if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall():
+                raise InvalidStoreError(f"{self._file} is a database of something else", hint="name another file")
+            return 0
+        return _number(connection, "user_version")
 
     def _migrate(self, connection: sqlite3.Connection, deadline: float) -> None:
         with self._transaction(connection, "BEGIN IMMEDIATE", deadline):
@@ -215,8 +225,21 @@ class SqliteStore(SqlBranchStore):
         """
         if os.path.isdir(self._file):
             raise InvalidStoreError(f"{self._file} is a directory, not a store", hint="name a file in it")
-        if not os.stat(self._file).st_size:
-            return
+        with _looking:
+            found = os.stat(self._file)
+            if (found.st_dev, found.st_ino) in _looked_at:
+                return
+            if found.st_size:
+                self._check_header()
+                _looked_at.add((found.st_dev, found.st_ino))
+
+    def _check_header(self) -> None:
+        """Read the header; never while this process has the file open in SQLite.
+
+        POSIX drops all locks that a process holds on a file as soon as it closes any descriptor of it. Without its lock
+        a connection is not seen by other processes, and the last of them to leave removes the log that it reads and
+        writes. So a file is read once, before the first connection to it.
+        """
         with open(self._file, "rb", buffering=0) as file:
             header = file.read(_HEADER_SIZE)
         if len(header) < _HEADER_SIZE or not header.startswith(b"SQLite format 3\0"):

@@ -675,3 +675,22 @@ def test_readers_see_whole_states_while_a_writer_writes(file: Path, store: Sqlit
         reader.join()
     assert all(number == current and body == b"%d" % ((number or 0) - 1) for number, current, body in seen)
     assert digest_of(store.fetch(DOC).body) == digest_of(b"29")
+
+
+def test_one_more_store_in_a_process_leaves_the_locks_of_the_first_alone(tmp_path: Path) -> None:
+    """POSIX drops a process's locks on a file when it closes any descriptor of it; the log would then be removed."""
+    file = tmp_path / "s.db"
+    first, second = SqliteStore(file), SqliteStore(file)
+    first.publish(DOC, b"1", ABSENT)
+    first.fetch(DOC)  # from here on there is a connection
+    second.fetch(DOC)
+    leave = (
+        "import sqlite3 as s, sys; c = s.connect(sys.argv[1]); c.execute('SELECT 1 FROM heads').fetchall(); c.close()"
+    )
+    subprocess.run([sys.executable, "-c", leave, str(file)], check=True)
+    assert Path(f"{file}-wal").exists()
+    third = SqliteStore(file)
+    third.publish(DOC, b"2", Version(1))
+    assert first.fetch(DOC).body == b"2"
+    for store in (first, second, third):
+        store.close()
