@@ -14,6 +14,7 @@ from tests.cli.conftest import SCRIPT
 
 if TYPE_CHECKING:
     import pytest
+    from tests.cli.conftest import Runner
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -73,6 +74,92 @@ def test_the_service_example_publishes_through_a_service(monkeypatch, scratch: P
         ["bash", "-ec", script.replace(" &\n", wait, 1)], stdout=subprocess.PIPE, check=True, timeout=120
     )
     assert done.stdout == b"status: ok\nversion: 1\n"
+
+
+def test_the_loop_goes_on_after_a_conflict_and_lists_it(monkeypatch, scratch: Path, mergepub: Runner):
+    on_path(monkeypatch)
+    (loop,) = (block for block in blocks("sh") if "for file in" in block)
+    Path("reports").mkdir()
+    for name in ("a", "b", "c"):
+        Path(f"reports/{name}.md").write_text(f"{name}\n")
+    mergepub("publish", "/team/reports/b.md", "--expected-version", "0", stdin=b"there already\n")
+    subprocess.run(["bash", "-c", loop], capture_output=True, check=True)
+    assert Path("unpublished.txt").read_text() == "reports/b.md\n"
+    assert mergepub("fetch", "/team/reports/c.md", "--body-only").out == b"c\n"
+
+
+def test_the_line_for_cron_publishes_what_changed(monkeypatch, scratch: Path, mergepub: Runner):
+    on_path(monkeypatch)
+    monkeypatch.setenv("HOME", str(scratch))
+    monkeypatch.setenv("MERGEPUB_STORE", str(scratch / "store.sqlite"))
+    (line,) = blocks("crontab")
+    command = line.split(None, 5)[5]
+    Path("site").mkdir()
+    for text in (b"one\n", b"two\n"):
+        Path("site/page.md").write_bytes(text)
+        subprocess.run(["sh", "-c", command], check=True)
+        assert mergepub("fetch", "/docs/page.md", "--body-only").out == text
+    assert Path("push.log").read_text().count("1 published") == 2
+
+
+def repository(scratch: Path) -> None:
+    script = """set -e
+        git init -q -b main . && git config user.name t && git config user.email t@example.org
+        mkdir docs && printf 'one\\ntwo\\n' > docs/a.md && printf 'b\\n' > docs/b.md
+        git add docs && git commit -qm one
+        git init -q --bare ../remote.git && git remote add origin ../remote.git"""
+    subprocess.run(["bash", "-c", script], check=True)
+
+
+def test_the_workflow_step_publishes_what_changed_and_annotates_conflicts(monkeypatch, scratch: Path, mergepub: Runner):
+    on_path(monkeypatch)
+    (work := scratch / "work").mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("MERGEPUB_STORE", str(scratch / "store.sqlite"))
+    (step,) = blocks("yaml")
+    (command,) = re.findall(r"^- run: (.*)$", step, re.MULTILINE)
+    repository(scratch)
+    assert mergepub("push", "docs", "--prefix", "/docs").status == 0
+    mergepub("publish", "/docs/a.md", "--expected-version", "1", stdin=b"eins\ntwo\n")
+    Path("docs/a.md").write_text("ONE\ntwo\n")
+    Path("docs/b.md").write_text("B\n")
+    subprocess.run(["git", "commit", "-qam", "two"], check=True)
+    subprocess.run(["git", "clone", "-q", str(work), str(scratch / "clone")], check=True)
+    monkeypatch.chdir(scratch / "clone")
+    monkeypatch.setenv("BEFORE", "HEAD~1")
+    done = subprocess.run(["bash", "-e", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "::error file=docs/a.md,line=1,title=mergepub::docs/a.md: your edits overlap" in done.stdout
+    assert "0 published, 1 merged, 0 unchanged, 1 conflicted, 0 failed" in done.stdout
+
+
+def test_the_hook_lets_no_commit_out_that_would_conflict(monkeypatch, scratch: Path, mergepub: Runner):
+    on_path(monkeypatch)
+    (work := scratch / "work").mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("MERGEPUB_STORE", str(scratch / "store.sqlite"))
+    repository(scratch)
+    (hook,) = (block for block in blocks("sh") if "pre-push" in block)
+    subprocess.run(["bash", "-e", "-c", hook], check=True)
+    out = ["git", "push", "-q", "origin", "main"]
+    assert subprocess.run(out, capture_output=True, check=False).returncode == 0
+    assert mergepub("list", "--json").status == 4
+    mergepub("push", "docs", "--prefix", "/docs")
+    mergepub("publish", "/docs/a.md", "--expected-version", "1", stdin=b"eins\ntwo\n")
+    Path("docs/a.md").write_text("ONE\ntwo\n")
+    subprocess.run(["git", "commit", "-qam", "two"], check=True)
+    assert subprocess.run(out, capture_output=True, check=False).returncode == 1
+    mergepub("resolve", "docs/a.md", "--union")
+    assert subprocess.run(out, capture_output=True, check=False).returncode == 0
+
+
+def test_the_pictures_are_there_and_can_be_drawn_anew(scratch: Path):
+    names = re.findall(r"\]\(scripts/screenshots/([\w-]+\.svg)\)", README)
+    assert len(names) == 3
+    subprocess.run([sys.executable, "-m", "scripts.screenshots._render", str(scratch)], cwd=ROOT, check=True)
+    for name in names:
+        assert (scratch / name).read_bytes().startswith(b'<svg class="rich-terminal"')
+        assert (ROOT / "scripts" / "screenshots" / name).is_file()
 
 
 def test_the_commands_and_files_that_the_readme_names_exist():
