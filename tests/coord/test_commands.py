@@ -248,7 +248,7 @@ def test_the_radar_is_rows_in_a_pipe_and_one_envelope_as_json(daemon: Living, se
 
 def test_the_radar_is_a_live_table_on_a_terminal(daemon: Living, sender: str) -> None:
     seen = pexpect.spawn(
-        str(SCRIPT), ["coord", "radar"], env=daemon.environment | {"TERM": "xterm"}, dimensions=(60, 200), timeout=15
+        str(SCRIPT), ["coord", "radar"], env=daemon.environment | {"TERM": "xterm"}, dimensions=(500, 300), timeout=60
     )
     seen.expect("radar at")
     seen.expect(sender)
