@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,7 +52,7 @@ def test_init_makes_a_postgresql_store_that_a_role_without_rights_then_publishes
 
     missing = mergepub("fetch", "/a", "--store", theirs)
     assert missing.status == 4
-    assert f"hint: make it with: mergepub store init --store {theirs}" in missing.err
+    assert f"hint: make it with: mergepub store init --store {shlex.quote(theirs)}" in missing.err
     assert mergepub(*publish, stdin=b"1").status == 3
     done = mergepub("store", "init", "--store", owners, "--grant-to", role)
     assert (done.status, done.out) == (0, f"status: ok\nstore: {owners}\n".encode())
