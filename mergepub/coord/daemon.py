@@ -94,7 +94,7 @@ class Daemon:
         self._office = Office(self._state, self._root, self._clock, self._log, lapse=settings.intervals.lapse)
         self._office.closing = self._closing
         self._observer = Observer(self._office, settings.intervals)
-        self._reports = Reports(self._office, self._capture, settings.capture_seconds)
+        self._reports = Reports(self._office, self._capture, settings.capture_seconds, look=self._observer.look)
         self._methods = Methods(self._office, self._reports, coordination=settings.coordination)
         control = Control(self._office, self._start, self._end)
         limits = Limits(_CONTROL_CONNECTIONS, settings.limits.idle, settings.limits.write)

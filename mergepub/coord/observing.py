@@ -78,6 +78,13 @@ class Observer:
                 await self._end(run.checkout)
         await self._office.settle(self._office.radar.leave(run.id))
 
+    async def look(self, run: Run) -> frozenset[str]:
+        """The documents that ``run`` edits now: the radar's snapshot may be some moments old, or not there yet."""
+        spot = self._spots.get(run.checkout)
+        if spot is None:  # the run has ended
+            return await asyncio.get_running_loop().run_in_executor(self._pool, Looker(run.checkout).look)
+        return await self._look(spot, fully=True)
+
     async def close(self) -> None:
         """Observe nothing more."""
         for root in list(self._spots):
@@ -127,13 +134,13 @@ class Observer:
             with suppress(TimeoutError):
                 await asyncio.wait_for(spot.news.wait(), left)
 
-    async def _look(self, spot: _Spot) -> None:
-        """Take a snapshot: of what the watch named, or of everything when it is time for that."""
+    async def _look(self, spot: _Spot, *, fully: bool = False) -> frozenset[str]:
+        """Take a snapshot: of what the watch named, or of everything where that is asked for or due."""
         office = self._office
         async with spot.looking:
             names, spot.names = spot.names, set()
             began = office.clock.steady()
-            fully = not spot.looked_fully or not names or not (spot.watch and spot.watch.works)
+            fully = fully or not spot.looked_fully or not names or not (spot.watch and spot.watch.works)
             spot.pace.note_look(began)
             look = asyncio.get_running_loop().run_in_executor(self._pool, spot.looker.look, None if fully else names)
             files = await look
@@ -146,6 +153,7 @@ class Observer:
                 for change in office.radar.observe(run, files, office.clock.now())
             ]
         await office.settle(changes)
+        return files
 
     def _adapt(self, spot: _Spot, took: float, *, fully: bool) -> None:
         told = spot.watch is not None and spot.watch.works

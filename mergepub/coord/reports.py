@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,19 @@ _MARGIN = 5.0  # seconds that a capture may take to notice that its time is over
 class Reports:
     """One daemon's reports."""
 
-    def __init__(self, office: Office, capture: Capture, seconds: float = CAPTURE_SECONDS) -> None:
+    def __init__(
+        self,
+        office: Office,
+        capture: Capture,
+        seconds: float = CAPTURE_SECONDS,
+        *,
+        look: Callable[[Run], Awaitable[frozenset[str]]] | None = None,
+    ) -> None:
+        """``look``: finds the documents that a run edits, anew; None: the radar's last snapshot is good enough."""
         self._office = office
         self._capture = capture
         self._seconds = seconds
+        self._look = look or self._last_seen
         self._cursor = 0
         self._places = asyncio.Semaphore(_AT_ONCE)
 
@@ -60,13 +69,16 @@ class Reports:
     async def _captured(self, row: Row, run: Run) -> Row:
         office = self._office
         office.state.step("capture:before")
-        documents = sorted(office.radar.files(run.id) or ())
+        documents = sorted(await self._look(run))
         async with self._places:
             deadline = time.monotonic() + self._seconds
             captured = _in_thread(lambda: self._capture.capture(run, row.report, documents, deadline))
             evidence = await asyncio.wait_for(captured, self._seconds + _MARGIN)
         office.state.step("capture:done")
         return await office.db(reporting.finalise, office.state, row, evidence)
+
+    async def _last_seen(self, run: Run) -> frozenset[str]:
+        return self._office.radar.files(run.id) or frozenset()
 
     async def _published(self, row: Row) -> None:
         office = self._office

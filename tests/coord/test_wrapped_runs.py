@@ -168,6 +168,16 @@ def test_a_run_outlives_its_daemon_with_its_transcript(daemon: Living) -> None:
     assert (captured["transcript_truncated"], runs(daemon)) == (False, [])
 
 
+def test_a_report_names_what_was_edited_in_the_moment_before(daemon: Living) -> None:
+    folder = daemon.checkout("checkout", "/docs/a.md")
+    run = daemon.run(folder)
+    with daemon.client(run) as client:
+        client.result("coord.status")
+        (folder / "a.md").write_bytes(b"two\n")
+        ref = client.result("coord.report", outcome="success", summary="done", idempotency_key="k")["evidence_ref"]
+    assert daemon.operator("evidence.show", evidence_ref=ref)["captured"]["documents"] == ["/docs/a.md"]
+
+
 # ── a capture that is cut off ───────────────────────────────────────────────────────────────────────────────────────
 
 DEADLY_GIT = f"""#!{sys.executable}
