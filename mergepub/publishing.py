@@ -125,28 +125,36 @@ def publish(
     _check_expected(expected)
     _check_policy(on_conflict, retries)
     task = _Task(store, path, body, expected, author, message, source, merge_options, favour, on_event, base, kind)
-    _check_size(store, body, "body")
-    if favour or merge_options != DEFAULT_MERGE:
-        _merge_bodies(task, b"", b"")  # a bad option is refused now, whether or not it comes to a merge
-    if not allow_markers:
-        _refuse_unresolved(task)
+    _check_task(task, allow_markers=allow_markers)
     try:
-        log = _is_events(task, on_conflict)
-        if on_conflict == "branch":
-            return _publish_or_branch(task, log)
-        if base is not None and base.contained:
-            return _publish_contained(task, base, on_conflict, retries)
-        try:
-            receipt = task.send(body, _version(expected))
-        except VersionConflictError as conflict:
-            return _on_mismatch(task, conflict, on_conflict, retries)
-        return _published(task, receipt)
+        return _by_policy(task, on_conflict, retries)
     except _Refusal as refusal:
         return Refused(expected, refusal.current, refusal.reason)
     except BranchError as refused:
         from mergepub.branching.sending import explained  # noqa: PLC0415 - a log of events refused a body
 
         raise explained(refused, body) from refused
+
+
+def _check_task(task: _Task, *, allow_markers: bool) -> None:
+    _check_size(task.store, task.body, "body")
+    if task.favour or task.options != DEFAULT_MERGE:
+        _merge_bodies(task, b"", b"")  # a bad option is refused now, whether or not it comes to a merge
+    if not allow_markers:
+        _refuse_unresolved(task)
+
+
+def _by_policy(task: _Task, on_conflict: OnConflict, retries: int) -> Outcome:
+    log = _is_events(task, on_conflict)
+    if on_conflict == "branch":
+        return _publish_or_branch(task, log)
+    if task.held is not None and task.held.contained:
+        return _publish_contained(task, task.held, on_conflict, retries)
+    try:
+        receipt = task.send(task.body, _version(task.expected))
+    except VersionConflictError as conflict:
+        return _on_mismatch(task, conflict, on_conflict, retries)
+    return _published(task, receipt)
 
 
 def fetch(store: Store, path: str, version: int | None = None) -> Fetched:
