@@ -7,9 +7,11 @@ what is flat stays near 1, what lists everything is divided by how much it lists
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +39,21 @@ def fastest(operation: Callable[[], object], rounds: int = ROUNDS) -> float:
     return min(times)
 
 
+def tell(what: str) -> None:
+    """What is being done now; it takes minutes."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+
+
 def fill(store: Any, present: int, wanted: int) -> None:
-    for i in range(present, wanted):
-        store.branch(DOC, b"sibling %d\n" % i, Version(1), author=f"w{i % 12}")
+    """Siblings up to ``wanted``, from a dozen writers at once: they share their commits."""
+    tell(f"making siblings {present + 1:,} to {wanted:,}")
+    with ThreadPoolExecutor(12) as pool:
+        list(
+            pool.map(
+                lambda i: store.branch(DOC, b"sibling %d\n" % i, Version(1), author=f"w{i % 12}"),
+                range(present, wanted),
+            )
+        )
 
 
 class Measured:
@@ -69,6 +83,7 @@ class Measured:
 
     def figures(self, count: int) -> dict[str, float]:
         some = self.add()
+        tell(f"timing with {count:,} siblings")
         return {
             "listing, per sibling": fastest(lambda: overview(self.store, DOC), 3) / count,
             "one branch, its common ancestors": fastest(lambda: self.store.standing(DOC, some)),
@@ -92,6 +107,7 @@ def lengths(store: Any, sizes: list[int]) -> dict[int, dict[str, float]]:
     name = store.branch(path, b"x\n", Version(1), author="ann").branch
     figures, length = {}, 1
     for size in sizes:
+        tell(f"making two branches of {size:,} revisions")
         for i in range(length + 1, size + 1):
             store.extend(path, name, b"x %d\n" % i, author="ann")
             store.publish(path, b"%d\n" % i, Version(store.fetch(path).version.number))
@@ -106,7 +122,7 @@ def lengths(store: Any, sizes: list[int]) -> dict[int, dict[str, float]]:
 
 def show(title: str, figures: dict[int, dict[str, float]]) -> None:
     sizes = list(figures)
-    print(f"\n{title}")
+    print(f"\n{title}", flush=True)
     print(f"{'milliseconds':36}" + "".join(f"{size:>12,}" for size in sizes) + "      growth")
     for name in figures[sizes[0]]:
         row = [figures[size][name] for size in sizes]
@@ -131,7 +147,8 @@ def run(given: argparse.Namespace, folder: str) -> None:
     if given.store == "postgres":
         from tests.stores.postgres_server import PostgresServer
 
-        server = PostgresServer()
+        tell("making a PostgreSQL server for this run; it does not wait for the disk")
+        server = PostgresServer(fsync=False)
         server.start()
         url = server.url(schema="bench")
     store = open_store(url)
