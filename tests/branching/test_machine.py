@@ -142,7 +142,7 @@ class Histories(RuleBasedStateMachine):
         file, approved = None, []
         if strategy == CONTINUE:
             file = self.more(self.store.fetch(DOC).body, "message")
-        if strategy == REBASE:
+        if strategy == REBASE and branch.digest is not None:  # of an earlier life may be the end, a tombstone
             events = parse_events(self.store.revision(DOC, branch.name).body)
             approved = [event.id for event in events if not event.is_barrier][-2:]
         try:
