@@ -17,16 +17,20 @@ FLAG, NUMBER, TEXT, LIST = "true or false", "a whole number", "text in quotes", 
 OF_ONE_CALL = frozenset({"ours", "theirs", "expected-version", "rebase-on", "idempotency-key"})
 """Options that decide about one call; as a default they would decide about calls that nobody has thought of."""
 
+OF_ITS_USER = frozenset({"token-host", "open-to-everyone"})
+"""Options that say whom the user trusts. A file that came with a project cannot say so."""
+
 Table = Mapping[str, Any]
 Path = tuple[str, ...]
 
 
 class Layer(NamedTuple):
-    """One file, parsed. ``folder`` is where relative names in it start."""
+    """One file, parsed. ``folder`` is where relative names in it start; ``yours``: it did not come with a project."""
 
     file: str
     folder: str
     table: Table
+    yours: bool = True
 
 
 class Setting(NamedTuple):
@@ -97,6 +101,8 @@ def _applies(layer: Layer, path: Path, key: str, kinds: Mapping[str, str], comma
             f"{layer.file}: {_name(path, key)} cannot be configured: it decides about one call",
             hint=f"remove it, and give --{key} on the command line",
         )
+    if key in OF_ITS_USER and not layer.yours:
+        raise _not_for_projects(layer, _name(path, key), "says whom you trust")
     if key in kinds:
         return True
     known = commands.options(path)
@@ -122,6 +128,15 @@ def _check_kind(layer: Layer, path: Path, key: str, value: object, kind: str) ->
         )
     if key == "store":
         _refuse_password(layer, str(value))
+    if key == "tool" and "$MERGED" in str(value) and not layer.yours:
+        raise _not_for_projects(layer, _name(path, key), "is a command, and whoever wrote the project would run it")
+
+
+def _not_for_projects(layer: Layer, name: str, why: str) -> InputError:
+    return InputError(
+        f"{layer.file}: {name} cannot come from a project's file: it {why}",
+        hint="move it to your own configuration: ~/.config/mergepub/mergepub.toml",
+    )
 
 
 _EXAMPLES = {FLAG: "true", NUMBER: "3", TEXT: '"..."', LIST: '["...", "..."]'}

@@ -13,10 +13,19 @@ FILE_NAME = "mergepub.toml"
 
 def configuration_files() -> list[str]:
     """The configuration files that exist: the user's, then the project's, which counts more."""
-    user = os.path.join(_user_folder(), "mergepub", FILE_NAME)  # noqa: PTH118 - pathlib costs every command milliseconds
+    user = _users_own()
     found = [user] if os.path.isfile(user) else []  # noqa: PTH113 - as above
     project = next((name for name in _upwards() if os.path.isfile(name)), None)  # noqa: PTH113 - as above
     return found if project is None or project in found else [*found, project]
+
+
+def is_users_own(name: str) -> bool:
+    """Whether that configuration file is the user's own, not one that came with a project."""
+    return name == _users_own()
+
+
+def _users_own() -> str:
+    return os.path.join(_user_folder(), "mergepub", FILE_NAME)  # noqa: PTH118 - pathlib costs every command milliseconds
 
 
 def _user_folder() -> str:

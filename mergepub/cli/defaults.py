@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mergepub.cli.configfiles import configuration_files
+from mergepub.cli.configfiles import configuration_files, is_users_own
 from mergepub.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def _layer(name: str) -> Layer:
         table = tomllib.loads(read_file(name).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{name} is not TOML: {error}", hint="mend the line, or move the file away") from None
-    return Layer(name, os.path.dirname(name), table)  # noqa: PTH120 - pathlib costs every command milliseconds
+    folder = os.path.dirname(name)  # noqa: PTH120 - pathlib costs every command milliseconds
+    return Layer(name, folder, table, yours=is_users_own(name))
 
 
 def defaults_for(command: click.Command, parent: click.Context, name: str) -> dict[str, Any] | None:

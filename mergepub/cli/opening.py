@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from mergepub.stores.contract import Store
 
+_ASKING = ("http", "https", "postgresql")  # the stores that ask for a secret
 _BY_RANK = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
 
 
@@ -37,8 +38,16 @@ def store_url(context: click.Context) -> str:
 
 @contextmanager
 def opened(url: str) -> Iterator[Store]:
-    """The store at ``url``, closed afterwards."""
+    """The store at ``url``, closed afterwards. A secret goes there only where the user named the store or its host.
+
+    Raises:
+        InputError: as ``open_store``.
+    """
     store = open_store(url)
+    if url.partition(":")[0].lower() in _ASKING:
+        from mergepub.cli.vouching import vouch
+
+        vouch(store, url)
     try:
         yield store
     finally:

@@ -163,9 +163,17 @@ def file_argument(function: Shell) -> Shell:
 
 
 def store_option(function: Shell) -> Shell:
-    """``--store URL``, and ``--token-file FILE`` for the stores that ask for a secret."""
+    """``--store URL``, and for the stores that ask for a secret ``--token-file FILE`` and ``--token-host HOST``."""
     function = click.option(
         "--token-file", metavar="FILE", expose_value=False, callback=_use_token_file, help="Holds the store's token."
+    )(function)
+    function = click.option(
+        "--token-host",
+        metavar="HOST",
+        multiple=True,
+        expose_value=False,
+        callback=_note_hosts,
+        help="The token is for HOST, though only a project's files name it.",
     )(function)
     text = "Where the documents are: sqlite:///FILE, or a plain path."
     return click.option("--store", metavar="URL", callback=_note_given, help=text)(function)
@@ -190,6 +198,13 @@ def _use_token_file(ctx: click.Context, param: click.Parameter, value: str | Non
     if value and not general and not outdone:
         os.environ["MERGEPUB_TOKEN_FILE"] = value
         os.environ.pop("MERGEPUB_TOKEN", None)
+
+
+def _note_hosts(ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> None:
+    if value:
+        from mergepub.cli.vouching import HOSTS
+
+        ctx.meta[HOSTS] = (*ctx.meta.get(HOSTS, ()), *value)
 
 
 _TOKEN_VARIABLES = ("MERGEPUB_TOKEN", "MERGEPUB_TOKEN_FILE")

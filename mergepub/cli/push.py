@@ -45,6 +45,7 @@ ALIGNED = 200
     "--format",
     "form",
     type=click.Choice(["text", "github"]),
+    envvar="MERGEPUB_PUSH_FORMAT",
     default="text",
     help="github: workflow annotations on the files in conflict, too.",
 )

@@ -61,6 +61,9 @@ def open_url(url: str, *, max_body: int | None = None) -> Store:
 class HttpStore(HttpBranches):
     """A store behind ``mergepub serve``. Safe to share between threads; a forked process connects anew.
 
+    ``vouched`` is set to False before the first request where nobody who holds a secret named this store: then no
+    secret of the environment is sent to it.
+
     ``verify`` reads every version once and compares digest, size and numbering with the history; the hash chain itself
     is checked on the service's side only.
     """
@@ -86,6 +89,7 @@ class HttpStore(HttpBranches):
         self._policy = policy or RetryPolicy()
         self._capabilities = Capabilities(branches=True, max_bytes=max_body)
         self._given_token, self._token_file = token, token_file
+        self.vouched = True
         self._lock = threading.Lock()
         self._session: HttpSession | None = None
         self._owner = 0
@@ -238,7 +242,7 @@ class HttpStore(HttpBranches):
             if self._session is None or self._owner != os.getpid():
                 from mergepub.stores.http_session import HttpSession  # noqa: PLC0415 - requests costs start-up time
 
-                token = secrets.find_token(self._parts, self._given_token, self._token_file)
+                token = secrets.find_token(self._parts, self._given_token, self._token_file, vouched=self.vouched)
                 direct = secrets.is_loopback(self._parts.hostname or "")
                 self._session, self._owner = HttpSession(token, self._timeouts, direct=direct), os.getpid()
             return self._session

@@ -19,6 +19,7 @@ VARIABLE = "MERGEPUB_TOKEN"
 FILE_VARIABLE = "MERGEPUB_TOKEN_FILE"
 KEYRING_SERVICE = "mergepub"
 _LONGEST = 4096
+_Place = tuple[str, Callable[[], str]]
 
 
 def check_url(url: str) -> SplitResult:
@@ -53,40 +54,66 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def find_token(parts: SplitResult, token: str | None = None, token_file: str | os.PathLike[str] | None = None) -> str:
+def find_token(
+    parts: SplitResult,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
+    *,
+    vouched: bool = True,
+) -> str:
     """The secret for this URL's host, or "" where there is none.
 
     Looked for in this order: given by the caller, ``token_file``, the variables MERGEPUB_TOKEN and
-    MERGEPUB_TOKEN_FILE, the keyring (service
-    ``mergepub``, user = host) where the package keyring is installed, the password in netrc.
+    MERGEPUB_TOKEN_FILE, the keyring (service ``mergepub``, user = host) where the package keyring is installed, the
+    password in netrc. What the variables hold is for no certain host: where nobody ``vouched`` for this one, it stays.
 
     Raises:
-        InputError: the file cannot be read, the secret is no single line of printable ASCII, or it would have to
-            travel unencrypted to another machine.
+        InputError: the file cannot be read, the secret is no single line of printable ASCII, it would have to travel
+            unencrypted to another machine, or there is none but that of a variable and nobody vouched for the host.
     """
-    return locate_token(parts, token, token_file)[0]
+    return locate_token(parts, token, token_file, vouched=vouched)[0]
 
 
 def locate_token(
-    parts: SplitResult, token: str | None = None, token_file: str | os.PathLike[str] | None = None
+    parts: SplitResult,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
+    *,
+    vouched: bool = True,
 ) -> tuple[str, str]:
     """The secret as ``find_token`` finds it, and the place where it was found, in words."""
     host = parts.hostname or ""
-    places: tuple[tuple[str, Callable[[], str]], ...] = (
+    variable_file = os.environ.get(FILE_VARIABLE)
+    for_any_host: tuple[_Place, ...] = (
+        (f"the variable {VARIABLE}", lambda: os.environ.get(VARIABLE, "").strip()),
+        (f"the file {variable_file}", lambda: _from_file(variable_file)),
+    )
+    for_this_one: tuple[_Place, ...] = (
+        ("the keyring", lambda: _from_keyring(host)),
+        ("netrc", lambda: _from_netrc(parts, for_any_host=vouched)),
+    )
+    given: tuple[_Place, ...] = (
         ("the caller", lambda: token or ""),
         (f"the file {token_file}", lambda: _from_file(token_file)),
-        (f"the variable {VARIABLE}", lambda: os.environ.get(VARIABLE, "").strip()),
-        (f"the file {os.environ.get(FILE_VARIABLE)}", lambda: _from_file(os.environ.get(FILE_VARIABLE))),
-        ("the keyring", lambda: _from_keyring(host)),
-        ("netrc", lambda: _from_netrc(parts)),
     )
-    for place, look in places:
+    for place, look in (*given, *(for_any_host if vouched else ()), *for_this_one):
         found = look()
         if found:
             _check_token(found)
             _check_channel(parts.scheme, host)
             return found, place
+    if not vouched and (os.environ.get(VARIABLE, "").strip() or variable_file):
+        raise _not_for(host)
     return "", ""
+
+
+def _not_for(host: str) -> InputError:
+    name = VARIABLE if os.environ.get(VARIABLE) else f"the token file {os.environ.get(FILE_VARIABLE)}"
+    return InputError(
+        f"{name} is not sent to {host}: this project's files name that store, and you did not",
+        hint=f"if the token is for it, say so: export MERGEPUB_TOKEN_HOST={host}, or name the store yourself; "
+        "else leave the token out",
+    )
 
 
 def _check_token(token: str) -> None:
@@ -124,8 +151,10 @@ def _from_keyring(host: str) -> str:
         return ""
 
 
-def _from_netrc(parts: SplitResult) -> str:
+def _from_netrc(parts: SplitResult, *, for_any_host: bool) -> str:
     from requests.utils import get_netrc_auth  # noqa: PLC0415 - requests costs start-up time
 
     found = get_netrc_auth(parts.geturl())
+    if not for_any_host and found == get_netrc_auth("https://no-host.invalid"):
+        return ""  # netrc's default, or nothing
     return found[1] if found else ""

@@ -200,3 +200,11 @@ def test_config_of_one_command_with_what_was_changed_alone(mergepub: Runner, mon
     lines = mergepub("config", "publish", "--changed").out.decode().splitlines()
     assert [line.split() for line in lines] == [["publish.retries", "5", str(PROJECT.resolve())]]
     assert b"list.limit" in mergepub("config").out
+
+
+def test_every_option_has_the_variable_of_its_long_name(mergepub: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, wrong in {"MERGEPUB_PUSH_FORMAT": "xml", "MERGEPUB_PUSH_JOBS": "x", "MERGEPUB_PUSH_RETRIES": "0"}.items():
+        monkeypatch.setenv(name, wrong)
+        refused = mergepub("push", "guide.md", "--prefix", "/docs")
+        assert (refused.status, "Invalid value" in refused.err) == (2, True), name
+        monkeypatch.delenv(name)
