@@ -139,6 +139,15 @@ class History:
         digest = None if head.body is None else head.digest
         return HeadPlace(head.number, head.incarnation, head.kind, place, digest)
 
+    def number_of(self, incarnation: str, place: Place) -> int:
+        """The newest version that refers to a revision; 0 where none does."""
+        found = [
+            e.number
+            for e in self.entries
+            if (e.incarnation, e.branch, e.revision) == (incarnation, place.branch, place.revision)
+        ]
+        return max(found, default=0)
+
     def origins(self, name: str, incarnation: str) -> tuple[Place, ...]:
         """The parents of a branch's first revision."""
         return self.line(incarnation, name).revisions[0].parents
@@ -246,7 +255,7 @@ class MemoryBranches:
                 raise branchrules.no_revision(path, branch, number, line.revision)
             entry = line.revisions[number - 1]
             if entry.body is None:
-                raise refusals.is_tombstone(path, history.head.number)
+                raise refusals.is_tombstone(path, history.number_of(line.incarnation, Place(branch, number)))
             facts = (entry.parents, entry.author, entry.message, entry.modified, entry.kind)
             return BranchRevision(line.incarnation, Place(branch, number), entry.body, entry.digest, *facts)
 
@@ -434,7 +443,9 @@ class _Deciding:
         if self.request.strategy == CHOOSE:
             return self._move(line.revisions[-1])
         if self.request.strategy == CONTINUE:
-            return self._move(self._on_new_branch(self.head, self.request.body or b"", (here.end, line.end)))
+            return self._move(
+                self._on_new_branch(self.head, self.request.body or b"", (here.end, line.end), self.head.number)
+            )
         if self.request.strategy == REBASE:
             body = self.request.body or b""
             branchrules.check_extension(self.path, self.head.kind, self.head.body or b"", body)
@@ -447,11 +458,11 @@ class _Deciding:
         facts = (0, body, digest_of(body), line.incarnation, self.head.kind)
         return Entry(*facts, *labels, branch=line.name, revision=line.revision + 1, parents=parents)
 
-    def _on_new_branch(self, base: Entry, body: bytes, parents: tuple[Place, ...]) -> Entry:
+    def _on_new_branch(self, base: Entry, body: bytes, parents: tuple[Place, ...], base_version: int) -> Entry:
         branchrules.check_extension(self.path, self.head.kind, base.body or b"", body)
         name = branchrules.continuation_name(self.head.number + 1, self.request.strategy)
         place = Place(base.branch, base.revision)
-        line = Line(name, self.head.incarnation, DEFAULT, place, base.digest, self.head.number)
+        line = Line(name, self.head.incarnation, DEFAULT, place, base.digest, base_version)
         line.revisions.append(self._entry(line, body, parents, base.modified))
         self.history.lines[self.head.incarnation, name] = line
         return line.revisions[0]
@@ -468,7 +479,7 @@ class _Deciding:
         if not self._stands(row, kept):
             raise branchrules.not_undoable(self.path, number, self.head.number)
         states = {name: (after, before) for name, (before, after) in kept.items()}
-        result = None if row.result_version is None else self._back(row.head, states)
+        result = None if row.result_version is None else self._back(row.head, row.head_version, states)
         return self._record(row.branch, result, states)
 
     def _stands(self, row: Decision, states: States) -> bool:
@@ -478,12 +489,12 @@ class _Deciding:
             return row.result_version == self.head.number
         return all(self._line(name).state == after for name, (_, after) in states.items())
 
-    def _back(self, former: Place, states: States) -> Entry:
+    def _back(self, former: Place, version: int, states: States) -> Entry:
         line = self._line(former.branch)
         entry = line.revisions[former.revision - 1]
         if line.revision == former.revision:
             return self._move(entry)
-        made = self._on_new_branch(entry, entry.body or b"", (former,))
+        made = self._on_new_branch(entry, entry.body or b"", (former,), version)
         states[former.branch] = (DEFAULT, SUPERSEDED)
         states[made.branch] = (SUPERSEDED, DEFAULT)
         return self._move(made)

@@ -7,6 +7,7 @@ migrating and the translation of errors are the backend's. Checking a store's in
 **Chains.** Every revision carries ``link``, the SHA-256 of its own facts and of ``previous``, the link of the revision
 before it; every version carries ``seal``, the SHA-256 of its number, its revision's link and the seal of the version
 before it. So a noted link or seal vouches for the whole history below. ``link_of`` and ``seal_of`` say what is hashed.
+Decisions are a chain of their own, see ``sqldecisions.decision_link``.
 """
 
 from __future__ import annotations
@@ -140,6 +141,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             FOREIGN KEY (path, result_version) REFERENCES versions (path, number))""",
         "CREATE INDEX merge_decisions_by_request ON merge_decisions (path, request)",
     ),
+    (
+        # Decisions are chained too; ``Transaction.migrate`` links those that were made before.
+        "ALTER TABLE merge_decisions ADD COLUMN link TEXT NOT NULL DEFAULT ''",
+    ),
 )
 """Ordered, never edited once released: schema number n is what the first n of them make."""
 
@@ -259,6 +264,10 @@ class Transaction:
         for statements in MIGRATIONS[present:]:
             for statement in statements:
                 self.run(statement.format(path=self._dialect.path, blob=self._dialect.blob))
+        if 0 < present < 3:
+            from mergepub.stores.sqldecisions import link_all  # noqa: PLC0415 - old stores alone need it
+
+            link_all(self)
 
     def _execute(self, statement: str, values: Sequence[object]) -> Cursor:
         return self._connection.execute(statement.replace("?", self._dialect.placeholder), values)
@@ -472,16 +481,16 @@ def link_of(
     ``previous`` is the link of the revision before: the first parent's, or of a re-created document the tombstone's.
     """
     facts = (path, incarnation, kind, branch, str(revision), digest or "", parents, author, message, modified)
-    return _chained("mergepub revision 1", previous, *facts, source or "")
+    return chained("mergepub revision 1", previous, *facts, source or "")
 
 
 def seal_of(previous: str, *, path: str, number: int, link: str) -> str:
     """The chain value of a version: SHA-256 in hex over the seal before it, path, number and its revision's link."""
-    return _chained("mergepub version 1", previous, path, str(number), link)
+    return chained("mergepub version 1", previous, path, str(number), link)
 
 
-def _chained(*fields: str) -> str:
-    # Netstrings, so that no two lists of fields are the same bytes.
+def chained(*fields: str) -> str:
+    """SHA-256 in hex over ``fields``, each as a netstring: so no two lists of fields are the same bytes."""
     chain = sha256()
     for text in fields:
         data = text.encode("utf-8")

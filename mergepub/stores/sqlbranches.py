@@ -147,10 +147,20 @@ def revision(tx: Transaction, path: str, name: str, number: int | None) -> Branc
         raise branchrules.no_revision(path, name, asked, branch.revision)
     digest, parents, author, message, modified, _, kind = found
     if digest is None:
-        raise refusals.is_tombstone(path, head_of(tx, path).version)
+        raise refusals.is_tombstone(path, _number_of(tx, path, row.id, asked))
     body = body_of(tx, path, digest)
     facts = (places(parents), author, message, modified, kind)
     return BranchRevision(branch.incarnation, Place(name, asked), body, digest, *facts)
+
+
+def _number_of(tx: Transaction, path: str, branch: str, revision_: int) -> int:
+    """The newest version that refers to a revision; 0 where none does."""
+    row = tx.row(
+        "SELECT COALESCE(MAX(number), 0) FROM versions WHERE path = ? AND branch = ? AND revision = ?",
+        *(path, branch, revision_),
+    )
+    assert row is not None, "an aggregate has a row"
+    return int(row[0])
 
 
 def ancestors(tx: Transaction, incarnation: str, one: Place, other: Place) -> tuple[Place, ...]:

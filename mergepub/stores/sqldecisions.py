@@ -1,12 +1,14 @@
 """Decisions on a SQL database: one transaction that compares both heads, writes the decision and moves the head.
 
-The rules stand in branchrules.py. A decision's row is never changed; an undo is a row of its own.
+The rules stand in branchrules.py. A decision's row is never changed; an undo is a row of its own. The rows of a
+document are a hash chain: ``decision_link`` says what is hashed.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from mergepub.documents import digest_of
@@ -31,6 +33,7 @@ from mergepub.stores.sql import (
     Transaction,
     Write,
     body_of,
+    chained,
     head_of,
     put_body,
     put_revision,
@@ -49,10 +52,18 @@ _DECISION = """SELECT m.number, m.incarnation, m.strategy, m.head_version, h.nam
     LEFT JOIN branches r ON r.id = m.result_branch
     WHERE m.path = ?"""
 
-_INSERT = """INSERT INTO merge_decisions (path, number, incarnation, strategy, head_version, head_branch, head_revision,
-        branch, branch_revision, result_version, result_branch, result_revision, resolver, reason, modified, approved,
-        effects, undoes, states, request)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+COLUMNS = (
+    *("path", "number", "incarnation", "strategy", "head_version", "head_branch", "head_revision", "branch"),
+    *("branch_revision", "result_version", "result_branch", "result_revision", "resolver", "reason", "modified"),
+    *("approved", "effects", "undoes", "states", "request"),
+)
+"""What a decision's link covers, in this order."""
+
+_NAMES, _MARKS = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
+_INSERT = f"INSERT INTO merge_decisions ({_NAMES}, link) VALUES ({_MARKS}, ?)"  # noqa: S608 - names of ours
+
+LINKED = f"SELECT {_NAMES}, link FROM merge_decisions WHERE path = ? ORDER BY number"  # noqa: S608 - names of ours
+"""The decisions of a path, the oldest first: ``COLUMNS`` and the link."""
 
 _CONTINUATION = """INSERT INTO branches (id, incarnation, name, parent, base_revision, base_digest, base_version,
         head_revision, head_digest, state)
@@ -131,7 +142,7 @@ def _choose(case: _Case, row: Row) -> Made:
 def _continue(case: _Case, row: Row) -> Made:
     head = case.head
     parents = f"{head.branch_name}@{head.revision}\n{row.branch.end}"
-    return _move(case, _on_new_branch(case, _before(head), head.digest, case.request.body, parents))
+    return _move(case, _on_new_branch(case, _before(head), head.digest, case.request.body, parents, head.version))
 
 
 def _rebase(case: _Case, _: Row) -> Made:
@@ -167,15 +178,17 @@ def _bytes(case: _Case, digest: str | None) -> bytes:
     return b"" if digest is None else body_of(case.tx, case.path, digest)
 
 
-def _on_new_branch(case: _Case, base: Before, digest: str | None, body: bytes | None, parents: str) -> Made:
-    """The first revision of a new branch off ``base``."""
+def _on_new_branch(  # noqa: PLR0917 - what a branch starts from, and its first revision
+    case: _Case, base: Before, digest: str | None, body: bytes | None, parents: str, base_version: int
+) -> Made:
+    """The first revision of a new branch off ``base``, which is version ``base_version``."""
     version = case.head.version + 1
     if body is not None:
         branchrules.check_extension(case.path, case.head.kind, _bytes(case, digest), body)
     write = case.write(body)
     branch, name = os.urandom(8).hex(), branchrules.continuation_name(version, case.request.strategy)
     put_body(case.tx, write.digest, write.body)
-    facts = (base.branch, base.revision, digest, case.head.version, write.digest, DEFAULT)
+    facts = (base.branch, base.revision, digest, base_version, write.digest, DEFAULT)
     case.tx.put(_CONTINUATION, branch, base.incarnation, name, *facts)
     on = Before(branch, name, 0, base.modified, base.link, base.incarnation, base.kind)
     return Made(branch, 1, write.digest, put_revision(case.tx, on, write, parents=parents))
@@ -227,7 +240,8 @@ def _back(case: _Case, kept: _Kept, states: dict[str, list[str]]) -> Made:
     if end == former.revision:
         return _move(case, Made(kept.head, former.revision, digest, link))
     base = Before(kept.head, former.branch, former.revision, modified, link, case.head.incarnation, case.head.kind)
-    made = _on_new_branch(case, base, digest, _bytes(case, digest), str(former))
+    version = kept.decision.head_version
+    made = _on_new_branch(case, base, digest, _bytes(case, digest), str(former), version)
     states[kept.head] = [DEFAULT, SUPERSEDED]
     states[made.branch] = [SUPERSEDED, DEFAULT]
     return _move(case, made)
@@ -242,19 +256,35 @@ def _record(
     tx, path, head, request = case.tx, case.path, case.head, case.request
     for each, (_, after) in states.items():
         tx.put("UPDATE branches SET state = ? WHERE id = ?", after, each)
-    last = tx.row("SELECT COALESCE(MAX(number), 0) FROM merge_decisions WHERE path = ?", path)
-    assert last is not None, "an aggregate has a row"
-    number = last[0] + 1
+    last = tx.row("SELECT number, link FROM merge_decisions WHERE path = ? ORDER BY number DESC LIMIT 1", path)
+    number, previous = (last[0] + 1, last[1]) if last else (1, "")
     made = (head.version + 1, result.branch, result.revision) if result else (None, None, None)
-    tx.put(
-        _INSERT,
+    values = (
         *(path, number, head.incarnation, request.strategy, head.version, head.branch, head.revision),
         *(*seen, *made, request.resolver, request.reason, case.modified),
         *(json.dumps(list(request.approved)), int(request.effects), request.undoes, json.dumps(states), key),
     )
+    tx.put(_INSERT, *values, decision_link(previous, values))
     row = tx.row(f"{_DECISION} AND m.number = ?", path, number)
     assert row is not None, "it was written just now"
     return DecisionReceipt(_kept(row).decision, head.version if result is None else head.version + 1)
+
+
+def decision_link(previous: str, values: Sequence[object]) -> str:
+    """The chain value of a decision: SHA-256 in hex over ``previous``, the link of the one before it, and its columns.
+
+    Each as a netstring, in the order of ``COLUMNS``; numbers in decimal, what a decision has not is empty.
+    """
+    return chained("mergepub decision 1", previous, *("" if value is None else str(value) for value in values))
+
+
+def link_all(tx: Transaction) -> None:
+    """Link the decisions of a store in which there were no links yet."""
+    for (path,) in tx.rows("SELECT DISTINCT path FROM merge_decisions"):
+        link = ""
+        for *values, _ in tx.rows(LINKED, path):
+            link = decision_link(link, values)
+            tx.put("UPDATE merge_decisions SET link = ? WHERE path = ? AND number = ?", link, path, values[1])
 
 
 def _kept(row: tuple[Any, ...]) -> _Kept:

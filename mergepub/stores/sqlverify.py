@@ -1,6 +1,7 @@
 """Checking a SQL store's integrity: digests, chains, numbering, heads. Reads only; one sentence for each fault.
 
-What the chains cover is said at ``sql.link_of`` and ``sql.seal_of``.
+Branches and decisions are checked in sqlverify_branches.py. What the chains cover is said at ``sql.link_of`` and
+``sql.seal_of``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mergepub.documents import digest_of
-from mergepub.stores import refusals
+from mergepub.stores import refusals, sqlverify_branches
 from mergepub.stores.sql import Transaction, link_of, seal_of
 from mergepub.values import dataclass
 
@@ -59,7 +60,8 @@ class _Revision:
         return f"{self.branch_name}@{self.revision}"
 
 
-_Revisions = dict[tuple[str, int], _Revision]
+Revisions = dict[tuple[str, int], _Revision]
+"""Every revision of a document by branch id and number."""
 
 
 def paths(tx: Transaction) -> list[str]:
@@ -85,11 +87,12 @@ def faults(tx: Transaction, path: str) -> list[str]:
         *_lives(versions, revisions),
         *_head(tx, path, versions, revisions),
         *_records(tx, path),
+        *sqlverify_branches.faults(tx, path, {number: (branch, at) for number, branch, at, _ in versions}, revisions),
     ]
     return [f"{path}: {fault}" for fault in found]
 
 
-def _bodies(tx: Transaction, revisions: _Revisions) -> Iterator[str]:
+def _bodies(tx: Transaction, revisions: Revisions) -> Iterator[str]:
     sound: dict[str, str | None] = {}
     for revision in revisions.values():
         digest = revision.digest
@@ -111,7 +114,7 @@ def _body_fault(tx: Transaction, digest: str) -> str | None:
     return None if size == len(body) else f"the body {digest[:12]} does not have its size"
 
 
-def _branches(tx: Transaction, path: str, revisions: _Revisions) -> Iterator[str]:
+def _branches(tx: Transaction, path: str, revisions: Revisions) -> Iterator[str]:
     """Every branch holds its revisions from 1 to its head, whose digest it names."""
     for branch, name, head, digest in tx.rows(_BRANCHES, path):
         present = [number for b, number in revisions if b == branch]
@@ -123,7 +126,7 @@ def _branches(tx: Transaction, path: str, revisions: _Revisions) -> Iterator[str
             yield f"the branch {name} names another digest than its head {name}@{head}"
 
 
-def _links(path: str, revisions: _Revisions) -> Iterator[str]:
+def _links(path: str, revisions: Revisions) -> Iterator[str]:
     """The hash chain: each link is what its revision's facts give, and the next one builds on it."""
     links = {revision.link for revision in revisions.values()} | {""}
     for (branch, number), each in revisions.items():
@@ -151,7 +154,7 @@ def _link(path: str, each: _Revision) -> str:
     )
 
 
-def _numbering(path: str, versions: list[tuple[Any, ...]], revisions: _Revisions) -> Iterator[str]:
+def _numbering(path: str, versions: list[tuple[Any, ...]], revisions: Revisions) -> Iterator[str]:
     """Versions count from 1 without holes, and each seal builds on the one before."""
     expected, seal, former = 1, "", None
     for number, branch, revision, own_seal in versions:
@@ -174,7 +177,7 @@ def _hole(expected: int, number: int) -> str:
     return f"versions {expected} to {number - 1} are missing" if number > expected else f"version {number} is no number"
 
 
-def _lives(versions: list[tuple[Any, ...]], revisions: _Revisions) -> Iterator[str]:
+def _lives(versions: list[tuple[Any, ...]], revisions: Revisions) -> Iterator[str]:
     """An incarnation begins where its document says, at version 1 or on a tombstone; a tombstone ends one."""
     before: _Revision | None = None
     for number, branch, revision, _ in versions:
@@ -189,7 +192,7 @@ def _lives(versions: list[tuple[Any, ...]], revisions: _Revisions) -> Iterator[s
         before = each or before
 
 
-def _head(tx: Transaction, path: str, versions: list[tuple[Any, ...]], revisions: _Revisions) -> Iterator[str]:
+def _head(tx: Transaction, path: str, versions: list[tuple[Any, ...]], revisions: Revisions) -> Iterator[str]:
     head = tx.row("SELECT version, branch, revision, digest FROM heads WHERE path = ?", path)
     if head is None:
         yield "there is no head"

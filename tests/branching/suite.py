@@ -317,6 +317,7 @@ class BranchSuite:
         receipt = self.decide(store, UNDO, 3, None, undoes=1)
         assert (receipt.head, receipt.decision.undoes, store.fetch(DOC).body) == (4, 1, b"two\n")
         assert self.states(store) == {sibling: "open"} | states
+        assert {each.base_version for each in store.branches(DOC)[1] if each.name == "undo-4"} <= {2}
         assert self.decide(store, UNDO, 3, None, undoes=1).replayed
         redone = self.decide(store, UNDO, 4, None, undoes=2)
         assert (redone.head, store.fetch(DOC).body) == (5, store.fetch(DOC, 3).body)
@@ -344,6 +345,14 @@ class BranchSuite:
         assert all(isinstance(answer, VersionConflictError) for answer in answers if answer not in won)
         assert len(store.decisions(DOC)) == 1
         assert store.fetch(DOC).version.number == 3
+
+    def test_the_end_of_a_deleted_branch_is_named_by_its_own_version(self, store: BranchStore, sibling: str) -> None:
+        self.decide(store, CHOOSE, 2, Place(sibling, 1))
+        store.delete(DOC, at(3))
+        store.publish(DOC, b"new\n", ABSENT)
+        error = refusal(lambda: store.revision(DOC, sibling))
+        assert isinstance(error, NotFoundError)
+        assert error.tombstone == 4
 
     def test_branches_of_an_earlier_life_stay_listed_and_cannot_be_decided(
         self, store: BranchStore, sibling: str
