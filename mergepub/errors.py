@@ -172,13 +172,20 @@ class InvalidStoreError(MergeRefusedError):
 
 
 class NotFoundError(MergepubError):
-    """No such document, version or branch. ``tombstone`` is the tombstone's version where the document was deleted."""
+    """No such document, version or branch.
+
+    ``tombstone`` is the tombstone's version where the document was deleted; ``path`` is that of a document that never
+    existed, for whoever can name one that was meant.
+    """
 
     exit_status = 4
 
-    def __init__(self, message: str, *, tombstone: int | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, tombstone: int | None = None, path: str | None = None, hint: str | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.tombstone = tombstone
+        self.path = path
 
 
 class UnavailableError(MergepubError):

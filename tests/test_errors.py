@@ -20,7 +20,7 @@ DATA = {
     "DocumentDeletedError": {"expected": 5, "current": 7},
     "RecreatedError": {"expected": 5, "current": None},
     "BaseUnavailableError": {"expected": 5, "current": 3},
-    "NotFoundError": {"tombstone": 7},
+    "NotFoundError": {"tombstone": 7, "path": "/docs/guide.md"},
     "ThrottledError": {"after": 1.5},
     "BranchError": {"reason": "fenced"},
 }

@@ -12,7 +12,7 @@ from mergepub.cli.answers import colourful, write_json
 from mergepub.cli.mentions import mention
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.options import Digits, json_option, path_argument, store_option, verb
-from mergepub.cli.streams import printable, write_stdout
+from mergepub.cli.streams import printable, say, write_stdout
 from mergepub.documents import TEXT
 from mergepub.paths import check_path, check_prefix
 
@@ -29,10 +29,15 @@ def versions(url: str, path: str, limit: int | None = None) -> list[Revision]:
 
 
 def documents(url: str, prefix: str = "/", *, limit: int | None = None, deleted: bool = False) -> list[Listed]:
-    """The documents at or below ``prefix`` in the store at ``url``, by path."""
+    """The documents at or below ``prefix`` in the store at ``url``, by path; where there are none, that is said."""
     with opened(url) as store:
         rows = list(store.list(prefix, limit=limit, deleted=deleted))
         mention(store, prefix)
+        if not rows:
+            from mergepub.cli.nearest import nothing_below
+
+            for line in nothing_below(store, prefix):
+                say(line)
         return rows
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from click.core import ParameterSource
 
-from mergepub.errors import InputError
+from mergepub.errors import InputError, NotFoundError
 from mergepub.stores import default_url, open_store
 
 if TYPE_CHECKING:
@@ -50,5 +50,10 @@ def opened(url: str) -> Iterator[Store]:
         vouch(store, url)
     try:
         yield store
+    except NotFoundError as error:
+        from mergepub.cli.nearest import name_nearest
+
+        name_nearest(store, error)
+        raise
     finally:
         store.close()

@@ -18,6 +18,7 @@ from dataclasses import field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
+from shlex import quote as shell_quote
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
@@ -38,6 +39,7 @@ from mergepub.errors import (
     UnknownOutcomeError,
     VersionConflictError,
 )
+from mergepub.stores import refusals
 from mergepub.values import dataclass
 
 _Row = TypeVar("_Row")
@@ -521,8 +523,11 @@ def _bad_request(call: Call, problem: Mapping[str, Any]) -> InputError:
 
 
 def _not_found(call: Call, problem: Mapping[str, Any]) -> NotFoundError:
-    what = call.path if call.version is None else f"{call.path}/v{call.version}"
-    return NotFoundError(_said(call, problem, f"there is no {what} in this store"))
+    if call.version is not None:
+        said = _said(call, problem, f"there is no {call.path}/v{call.version} in this store")
+        return NotFoundError(said, hint=f"mergepub versions {shell_quote(call.path)}")
+    said = _said(call, problem, f"there is no {call.path} in this store")
+    return NotFoundError(said, path=call.path, hint=refusals.creation(call.path))
 
 
 def _gone(call: Call, problem: Mapping[str, Any]) -> MergepubError:
@@ -544,7 +549,7 @@ def _precondition_failed(call: Call, problem: Mapping[str, Any]) -> MergepubErro
     if problem.get("reason") == "base-unavailable":
         return BaseUnavailableError(said, expected=expected, current=current)
     if current == 0:
-        return NotFoundError(said, hint="create it with --expected-version 0")
+        return NotFoundError(said, path=call.path, hint=refusals.creation(call.path))
     if expected == 0:
         return DocumentExistsError(said, expected=0, current=current)
     return VersionConflictError(said, expected=expected, current=current)

@@ -83,9 +83,12 @@ def _check_label(name: str, label: str, *, one_line: bool) -> None:
 
 def never_existed(path: str) -> NotFoundError:
     """There is no document at ``path`` and never was."""
-    return NotFoundError(
-        f"there is no document {path}", hint=f"create it with: mergepub publish {quote(path)} FILE --expected-version 0"
-    )
+    return NotFoundError(f"there is no document {path}", path=path, hint=creation(path))
+
+
+def creation(path: str) -> str:
+    """What to type where there is no document at ``path``."""
+    return f"create it with: mergepub publish {quote(path)} FILE --expected-version 0"
 
 
 def no_such_version(path: str, version: int, head: int) -> NotFoundError:

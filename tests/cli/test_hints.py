@@ -47,13 +47,15 @@ def test_errors_name_the_store_and_the_token_file_too_also_in_json(mergepub: Run
     assert mergepub("publish", DOC, "--expected-version", "0", "--store", "other.sqlite", stdin=b"x\n").status == 0
     told = mergepub("fetch", "/nothing", "--store", "other.sqlite", "--token-file", "secret.txt", "--json")
     url, file = f"sqlite:///{Path('other.sqlite').absolute()}", Path("secret.txt").absolute()
-    hint = f"create it with: mergepub --store {url} --token-file {file} publish /nothing FILE --expected-version 0"
+    flags = f"--store {url} --token-file {file}"
+    create = f"create it with: mergepub {flags} publish /nothing FILE --expected-version 0"
+    hint = f"mergepub {flags} list shows what is there; {create}"
     assert told.err.splitlines()[-1] == f"hint: {hint}"
     assert json.loads(told.out)["error"]["hint"] == hint
 
 
 def test_a_store_of_the_environment_is_not_repeated(guide: bytes, mergepub: Runner) -> None:
-    assert "hint: create it with: mergepub publish /nothing" in mergepub("fetch", "/nothing").err
+    assert "; create it with: mergepub publish /nothing" in mergepub("fetch", "/nothing").err
 
 
 def test_doctor_and_serve_name_the_store(mergepub: Runner) -> None:
