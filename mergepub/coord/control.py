@@ -46,7 +46,7 @@ CONTROL_METHODS: Mapping[str, Mapping[str, Parameter]] = {
         "member": Parameter(_LINE),
         "workspace": _WORKSPACE,
         "transcript": Parameter(_flag, optional=True),
-        "pid": Parameter(number(1, 2**31, whole=True), optional=True),
+        "pid": Parameter(number(1, 2**31 - 1, whole=True), optional=True),
     },
     "run.stop": {"run_id": Parameter(_LINE)},
     "run.list": {"all": Parameter(_flag, optional=True)},

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mergepub.coord.clock import Clock
 from mergepub.coord.connections import Limits, Listener
@@ -21,16 +21,19 @@ from mergepub.coord.evidence import Evidences
 from mergepub.coord.methods import Methods
 from mergepub.coord.observing import Intervals, Observer
 from mergepub.coord.office import Desk, Log, Office
+from mergepub.coord.processes import lives, started
 from mergepub.coord.records import CAPTURE_SECONDS, Capture, Run
 from mergepub.coord.reports import Reports
 from mergepub.coord.state import State, Step, no_step
 from mergepub.coord.surfaces import Root, bind
-from mergepub.errors import MergepubError
+from mergepub.errors import MergepubError, UnavailableError
 
 if TYPE_CHECKING:
     from mergepub.stores.sql import SqlStore
 
 _CONTROL_CONNECTIONS = 64
+Round = Callable[[], Coroutine[Any, Any, None]]
+
 _ROUND = 1.0  # seconds between two rounds of what is done from time to time
 _KEEP = 30.0  # seconds between two notes of when overlaps were last known
 _CLEAN = 3600.0
@@ -67,9 +70,10 @@ class Daemon:
         self._clock = clock or Clock()
         self._state = State(store, str(self._root.data), self._clock, step)
         self._capture = capture or Evidences(self._root.evidence)
-        self._trouble = ""
+        self._troubles: dict[str, str] = {}
         self._closing = asyncio.Event()
-        self._kept = self._cleaned = self._clock.steady()
+        self._kept = self._clock.steady()
+        self._cleaned: float | None = None
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until ``stop``; ``ready`` is called once all sockets stand.
@@ -99,11 +103,12 @@ class Daemon:
         control = Control(self._office, self._start, self._end)
         limits = Limits(_CONTROL_CONNECTIONS, settings.limits.idle, settings.limits.write)
         self._control = Listener(control.answer, limits)
-        rounds: asyncio.Task[None] | None = None
+        rounds: list[asyncio.Task[None]] = []
         try:
             await self._rebuild()
             await self._control.start(bind(self._root.control, 0o600))
-            rounds = asyncio.create_task(self._go_round())
+            # Finishing a report may take minutes, and whatever else is done from time to time does not wait for it.
+            rounds += [asyncio.create_task(self._go_round(each)) for each in (self._one_round, self._reports_round)]
             ready()
             await self._closing.wait()
         finally:
@@ -116,24 +121,34 @@ class Daemon:
         runs = await office.db(self._state.runs)
         await office.recall()
         await self._attempted(self._reports.clean_orphans)  # before there is a socket that a report can come from
-        self._remove_strays({run.id for run in runs})
+        await self._attempted(self._remove_strays)
         for run in runs:
             try:
                 await self._open_desk(run)
             except MergepubError as error:  # one foreign directory keeps no other run from its mail
                 self._log(f"the run {run.id} has no socket: {error}")
             await self._observer.add(run, look=False)
-        await self._reports.clean()
 
-    def _remove_strays(self, living: set[str]) -> None:
-        """Remove the directories of runs whose end a crash cut off."""
-        for name in os.listdir(self._root.coord):
-            place = self._root.coord / name
-            if name.startswith("run-") and name not in living and place.is_dir() and not place.is_symlink():
-                self._root.release(name)
+    async def _remove_strays(self) -> None:
+        """Remove the directories of runs whose end a crash cut off; what nobody here knows is somebody else's."""
+        found = set(os.listdir(self._root.coord))
+        for name in await self._office.db(self._state.ended_among, found):
+            await asyncio.to_thread(self._root.release, name)
 
     async def _open_desk(self, run: Run) -> None:
+        """Make the directory and the socket of a run.
+
+        Raises:
+            SurfaceError: something foreign stands there.
+            UnavailableError: the disk does not let us.
+        """
         desk = self._office.desks[run.id] = Desk(run)
+        try:
+            await self._open_socket(desk, run)
+        except OSError as error:
+            raise UnavailableError(f"the directory of {run.id} cannot be made: {error.strerror or error}") from error
+
+    async def _open_socket(self, desk: Desk, run: Run) -> None:
         await asyncio.to_thread(self._root.make_run, run.id)
         if not self._settings.coordination:
             self._root.socket_of(run.id).unlink(missing_ok=True)
@@ -146,7 +161,8 @@ class Daemon:
 
     async def _start(self, run: Run) -> Run:
         """Start a run: its row, its socket, its first snapshot."""
-        made = await self._office.db(self._state.start, run)
+        found = await self._office.db(started, {run.pid} - {0})
+        made = await self._office.db(self._state.start, replace(run, process=found.get(run.pid, "")))
         try:
             await self._open_desk(made)
             await self._observer.add(made, look=True)
@@ -174,47 +190,51 @@ class Daemon:
 
     # ── from time to time ───────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _go_round(self) -> None:
-        await self._attempted(self._reports.finish)
+    async def _go_round(self, once: Round) -> None:
         while True:
+            await self._attempted(once)
             await asyncio.sleep(_ROUND)
-            await self._attempted(self._one_round)
 
-    async def _attempted(self, call: Callable[[], object]) -> None:
+    async def _attempted(self, call: Round) -> None:
         try:
-            done = call()
-            if asyncio.iscoroutine(done):
-                await done
-            self._trouble = ""
+            await call()
+            self._troubles.pop(call.__name__, None)
         except Exception as error:  # the next round may go well
             trouble = f"a round failed: {type(error).__name__}: {error}"
-            if trouble != self._trouble:  # told once, not every second
+            if trouble != self._troubles.get(call.__name__):  # told once, not every second
                 self._log(trouble)
-            self._trouble = trouble
+            self._troubles[call.__name__] = trouble
 
     async def _one_round(self) -> None:
         now, office = self._clock.steady(), self._office
         await office.settle(office.radar.expire(self._clock.now()))
-        await self._reports.finish()
         await self._end_dead()
         if now - self._kept >= _KEEP:
             self._kept = now
             await office.keep_all()
-        if now - self._cleaned >= _CLEAN:
+
+    async def _reports_round(self) -> None:
+        await self._reports.finish()
+        now = self._clock.steady()
+        if self._cleaned is None or now - self._cleaned >= _CLEAN:
             self._cleaned = now
             await self._reports.clean()
 
     async def _end_dead(self) -> None:
         """End the runs whose process is gone without having said so."""
-        for desk in list(self._office.desks.values()):
-            if desk.run.pid and not _is_alive(desk.run.pid):
-                self._log(f"the process of run {desk.run.id} is gone")
-                await self._end(desk.run.id)
+        runs = [desk.run for desk in self._office.desks.values() if desk.run.pid]
+        found = await self._office.db(started, {run.pid for run in runs})
+        for run in runs:
+            desk = self._office.desks.get(run.id)
+            if lives(run.pid, run.process, found) or desk is None or desk.reporting.locked():
+                continue  # whose report is still under way is ended by a later round
+            self._log(f"the process of run {run.id} is gone")
+            await self._end(run.id)
 
-    async def _close(self, rounds: asyncio.Task[None] | None) -> None:
+    async def _close(self, rounds: Iterable[asyncio.Task[None]]) -> None:
         self._closing.set()
-        if rounds:
-            rounds.cancel()
+        for each in rounds:
+            each.cancel()
         listeners = [desk.listener for desk in self._office.desks.values() if desk.listener]
         patience = self._settings.patience
         await asyncio.gather(*(each.close(patience) for each in [*listeners, self._control]))
@@ -222,21 +242,3 @@ class Daemon:
         await self._attempted(self._office.keep_all)
         self._office.close()
         self._root.control.unlink(missing_ok=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return not _is_zombie(pid)
-
-
-def _is_zombie(pid: int) -> bool:
-    """Whether it is dead and its parent has not asked about it yet; False where the system does not tell."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(") ")[2].startswith("Z")
-    except OSError:
-        return False

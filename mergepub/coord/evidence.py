@@ -61,7 +61,12 @@ class Evidences:
         ref = evidence_ref(report.id)
         found = _Found(provenance=_origin(run, report))
         with self._alone(ref):
-            self._capture(run, report, ref, documents, found=found, deadline=deadline)
+            try:
+                self._capture(run, report, ref, documents, found=found, deadline=deadline)
+            except CaptureError:
+                with suppress(OSError):
+                    self.release(ref)  # on a disk that is full it would stand in the way of the next attempt
+                raise
         return Evidence(
             ref,
             tuple(documents),

@@ -17,7 +17,8 @@ class Run:
     """One writer at work in a checkout.
 
     ``checkout`` is the folder with ``.mergepub/``; ``transcript`` the file that holds the terminal's transcript, ""
-    where nobody keeps one; ``pid`` the process that ends with the run, 0 where none does. Times are RFC 3339.
+    where nobody keeps one; ``pid`` the process that ends with the run, 0 where none does, and ``process`` when that was
+    started, as ``processes.started`` tells it. Times are RFC 3339.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Run:
     state: str = ACTIVE
     started: str = ""
     ended: str = ""
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True)

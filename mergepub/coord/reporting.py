@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -286,6 +287,13 @@ def expired(state: State) -> list[str]:
 def forget(state: State, ref: str) -> None:
     """Keep nothing of ``ref`` any more; the report stays."""
     state.write("forget", lambda tx: tx.run("DELETE FROM coord_evidence WHERE ref = ?", ref))
+
+
+def captured_among(state: State, refs: Collection[str]) -> list[str]:
+    """Which of ``refs`` were captured for reports of this home."""
+    query = """SELECT r.id FROM coord_reports r JOIN coord_runs u ON u.id = r.run WHERE r.id = ? AND u.home = ?"""
+    names = {ref: ref.removeprefix("evidence-") for ref in refs}
+    return state.read(lambda tx: [ref for ref, name in names.items() if tx.row(query, name, state.home)])
 
 
 def kept_refs(state: State) -> set[str]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mergepub.coord import reporting, wire
-from mergepub.coord.records import CAPTURE_SECONDS, CaptureError
+from mergepub.coord.records import CAPTURE_SECONDS, EVIDENCE_DAYS, CaptureError
 from mergepub.coord.reporting import FINALISED, RESERVED, EventTakenError, Row
+from mergepub.coord.threads import in_thread
 from mergepub.coord.wire import CoordError
 from mergepub.errors import MergepubError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mergepub.coord.office import Desk, Office
-    from mergepub.coord.records import Capture, Evidence, Run
+    from mergepub.coord.records import Capture, Run
 
 _AT_ONCE = 8  # captures
+LOOK_SECONDS = 10.0
 _MARGIN = 5.0  # seconds that a capture may take to notice that its time is over
 
 
@@ -34,12 +37,17 @@ class Reports:
         seconds: float = CAPTURE_SECONDS,
         *,
         look: Callable[[Run], Awaitable[frozenset[str]]] | None = None,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """``look``: finds the documents that a run edits, anew; None: the radar's last snapshot is good enough."""
+        """``look``: finds the documents that a run edits, anew; None: the radar's last snapshot is good enough.
+
+        It may take ``look_seconds``, a capture ``seconds``.
+        """
         self._office = office
         self._capture = capture
         self._seconds = seconds
         self._look = look or self._last_seen
+        self._look_seconds = look_seconds
         self._cursor = 0
         self._places = asyncio.Semaphore(_AT_ONCE)
 
@@ -69,13 +77,24 @@ class Reports:
     async def _captured(self, row: Row, run: Run) -> Row:
         office = self._office
         office.state.step("capture:before")
-        documents = sorted(await self._look(run))
+        documents, doubts = await self._documents(run)
         async with self._places:
             deadline = time.monotonic() + self._seconds
-            captured = _in_thread(lambda: self._capture.capture(run, row.report, documents, deadline))
+            # A capture that is cut off is made again, so it keeps no process from ending.
+            captured = in_thread(lambda: self._capture.capture(run, row.report, documents, deadline), "coord-capture")
             evidence = await asyncio.wait_for(captured, self._seconds + _MARGIN)
         office.state.step("capture:done")
+        evidence = replace(evidence, unresolved=(*doubts, *evidence.unresolved))
         return await office.db(reporting.finalise, office.state, row, evidence)
+
+    async def _documents(self, run: Run) -> tuple[list[str], tuple[str, ...]]:
+        """The documents that a run edits, and in sentences what is doubtful about them."""
+        try:
+            return sorted(await asyncio.wait_for(self._look(run), self._look_seconds)), ()
+        except Exception as error:  # whatever it is, the radar's last snapshot is something
+            found = self._office.radar.files(run.id)
+            what = "are not known" if found is None else "are those that the radar saw last"
+            return sorted(found or ()), (f"the edited documents {what}: the checkout was not read: {_why(error)}",)
 
     async def _last_seen(self, run: Run) -> frozenset[str]:
         return self._office.radar.files(run.id) or frozenset()
@@ -133,46 +152,33 @@ class Reports:
 
     async def clean_transcripts(self) -> None:
         """Let go of the transcripts that no report will need any more."""
-        names = await self._office.db(os.listdir, self._office.root.transcripts)
-        needed = await self._office.db(reporting.runs_to_report, self._office.state)
-        for name in set(names) - needed:
-            await self._office.db(self._office.root.release_transcript, name)
+        office = self._office
+        needed = await office.db(reporting.runs_to_report, office.state)
+        names = set(await office.db(os.listdir, office.root.transcripts)) - needed
+        ours = await office.db(office.state.ended_among, names)
+        for name in {*ours, *(name for name in names if self._is_old(office.root.transcripts / name))}:
+            await office.db(office.root.release_transcript, name)
 
     async def clean_orphans(self) -> None:
-        """Let go of what a crash left of captures that no report names; only before anything is captured."""
-        found = await self._office.db(self._capture.refs)
-        kept = await self._office.db(reporting.kept_refs, self._office.state)
-        for ref in set(found) - kept:
-            await self._office.db(self._capture.release, ref)
+        """Let go of what a crash left of captures that no report names; only before anything is captured.
+
+        The directory may have served another store before: what no report here knows stays until its time is over.
+        """
+        office = self._office
+        found = set(await office.db(self._capture.refs)) - await office.db(reporting.kept_refs, office.state)
+        ours = await office.db(reporting.captured_among, office.state, found)
+        for ref in {*ours, *(ref for ref in found if self._is_old(office.root.evidence / ref))}:
+            await office.db(self._capture.release, ref)
+
+    def _is_old(self, place: Path) -> bool:
+        """Whether evidence would not be kept for so long."""
+        try:
+            return place.lstat().st_mtime < self._office.clock.now() - EVIDENCE_DAYS * 86400.0
+        except OSError:
+            return False
 
 
 def _why(error: Exception) -> str:
     if isinstance(error, CaptureError | MergepubError):
         return str(error)
     return "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
-
-
-def _in_thread(call: Callable[[], Evidence]) -> asyncio.Future[Evidence]:
-    """Run ``call`` in a thread that keeps no process from ending: a capture that is cut off is made again."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Evidence] = loop.create_future()
-
-    def settle(evidence: Evidence | None, error: Exception | None) -> None:
-        if future.done():
-            return
-        if evidence is not None:
-            future.set_result(evidence)
-        else:
-            future.set_exception(error or CaptureError("there is no evidence"))
-
-    def run() -> None:
-        evidence, trouble = None, None
-        try:
-            evidence = call()
-        except Exception as error:  # it is raised where the future is awaited
-            trouble = error
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, evidence, trouble)
-
-    threading.Thread(target=run, name="coord-capture", daemon=True).start()
-    return future

@@ -97,6 +97,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             created TEXT NOT NULL,
             expires DOUBLE PRECISION NOT NULL)""",
     ),
+    ("ALTER TABLE coord_runs ADD COLUMN process TEXT NOT NULL DEFAULT ''",),
 )
 """Ordered, never edited once released: number n is what the first n of them make."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,8 +26,8 @@ T = TypeVar("T")
 _LOOK = "SELECT number FROM coord_schema"
 _LOCK_ROW = "SELECT number FROM coord_schema FOR UPDATE"  # SQLite locks the whole store by itself
 
-_RUN = "id, workspace, member, task, checkout, transcript, pid, state, started, ended"
-_ADD_RUN = f"INSERT INTO coord_runs (home, {_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names alone
+_RUN = "id, workspace, member, task, checkout, transcript, pid, state, started, ended, process"
+_ADD_RUN = f"INSERT INTO coord_runs (home, {_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names alone
 _ADD_EVENT = """INSERT INTO coord_timeline (seq, id, workspace, run, kind, data, created)
     SELECT COALESCE(MAX(seq), 0) + 1, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),
         CAST(? AS TEXT), CAST(? AS TEXT)
@@ -130,12 +130,18 @@ class State:
         query = f"SELECT {_RUN} FROM coord_runs {where} ORDER BY started, id"  # noqa: S608 - names alone
         return [Run(*row) for row in self.read(lambda tx: tx.rows(query, self.home))]
 
+    def ended_among(self, names: Collection[str]) -> list[str]:
+        """Which of ``names`` are runs of this home that have ended."""
+        query = "SELECT id FROM coord_runs WHERE id = ? AND home = ? AND state <> 'active'"
+        return self.read(lambda tx: [name for name in names if tx.row(query, name, self.home)])
+
     # ── overlaps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def overlaps(self) -> list[Overlap]:
         """What the radar knew last."""
         query = """SELECT o.a, o.b, o.workspace, o.state, o.files, o.seen, o.until
-            FROM coord_overlaps o JOIN coord_runs r ON r.id = o.a WHERE r.home = ? ORDER BY o.a, o.b"""
+            FROM coord_overlaps o JOIN coord_runs r ON r.id = o.a JOIN coord_runs s ON s.id = o.b
+            WHERE r.home = ? AND r.state = 'active' AND s.state = 'active' ORDER BY o.a, o.b"""
         rows = self.read(lambda tx: tx.rows(query, self.home))
         return [Overlap(a, b, where, was, tuple(json.loads(files)), *times) for a, b, where, was, files, *times in rows]
 

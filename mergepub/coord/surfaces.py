@@ -13,6 +13,7 @@ import shutil
 import socket
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from mergepub.coord.bounds import SOCKET_PATH_BYTES
@@ -34,7 +35,7 @@ class Root:
     """The directories below one data directory. Nothing is made before ``open``."""
 
     def __init__(self, data: Path) -> None:
-        self.data = Path(os.path.abspath(data))  # resolve() would follow links, which are refused here
+        self.data = Path(os.path.realpath(data))  # one name for it, whichever way it was named; links in it are refused
         self.coord = self.data / "coord"
         self.evidence = self.data / "evidence"
         self.transcripts = self.data / "transcripts"
@@ -56,6 +57,7 @@ class Root:
                 make_directory(folder, 0o700)
             for folder in (self.coord, self.evidence, self.transcripts):
                 make_directory(folder, 0o700)
+            self._check_data()
             self._take_lock()
         except OSError as error:
             raise UnavailableError(f"the directory {self.data} cannot be used: {error.strerror}") from error
@@ -66,6 +68,10 @@ class Root:
             os.close(self._lock)
             self._lock = -1
 
+    def _check_data(self) -> None:
+        if self.data.stat().st_uid not in (os.geteuid(), 0):  # who could exchange what is in it
+            raise SurfaceError(f"{self.data} belongs to another user", hint="name another directory with --data-dir")
+
     def _take_lock(self) -> None:
         place = self.coord / "lock"
         if os.path.lexists(place):
@@ -74,11 +80,14 @@ class Root:
         try:
             os.fchmod(fd, 0o600)
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            taken = is_listened_on(self.control)  # by one whose lock somebody has removed
         except BlockingIOError:
+            taken = True
+        if taken:
             os.close(fd)
             raise SurfaceError(
                 f"another daemon serves {self.data}", hint="stop it first, or name another directory with --data-dir"
-            ) from None
+            )
         self._lock = fd
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,10 +108,11 @@ class Root:
         """
         folder = self.folder_of(run_id)
         make_directory(folder, 0o755)
-        for name in os.listdir(folder):
-            old = re.fullmatch(r"coord\d*\.sock", name) and name != SOCKET
-            if (old or name == OFF) and not (folder / name).is_symlink():
-                (folder / name).unlink()
+        for place in folder.iterdir():
+            old = re.fullmatch(r"coord\d*\.sock", place.name) and place.name != SOCKET
+            kind = place.lstat().st_mode
+            if (old and stat.S_ISSOCK(kind)) or (place.name == OFF and stat.S_ISREG(kind)):
+                place.unlink()
         return folder
 
     def write_co_authors(self, run_id: str, members: Iterable[str]) -> None:
@@ -124,7 +134,8 @@ class Root:
 
     def release_transcript(self, run_id: str) -> None:
         """Remove a run's transcript."""
-        (self.transcripts / run_id).unlink(missing_ok=True)
+        with suppress(OSError):
+            (self.transcripts / run_id).unlink(missing_ok=True)
 
 
 def trailer(member: str) -> str:
@@ -166,8 +177,21 @@ def check_length(place: Path) -> None:
         )
 
 
+def is_listened_on(place: Path) -> bool:
+    """Whether somebody accepts connections at the socket ``place``."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fsencode(place))
+        except BlockingIOError:  # more wait there than find room
+            return True
+        except OSError:
+            return False
+    return True
+
+
 def bind(place: Path, mode: int) -> socket.socket:
-    """A listening socket at ``place`` with exactly ``mode``; one of ours that nobody listens on any more is replaced.
+    """A listening socket at ``place`` with exactly ``mode``; one of ours that stands is replaced: its daemon is gone.
 
     Raises:
         SurfaceError: a link, another kind of file or somebody else's socket stands there.
@@ -208,10 +232,9 @@ def _put(place: Path, text: str) -> None:
             place.chmod(0o444)
             return
     beside = place.with_name(f".{place.name}-{os.urandom(6).hex()}")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.write(fd, body)
-        os.fchmod(fd, 0o444)
+        beside.write_bytes(body)
+        beside.chmod(0o444)
+        beside.replace(place)
     finally:
-        os.close(fd)
-    beside.replace(place)
+        beside.unlink(missing_ok=True)

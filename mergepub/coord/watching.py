@@ -10,6 +10,7 @@ import json
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -77,6 +78,9 @@ class Looker:
         self._checkout = Checkout(root)
         self._tracked: dict[str, _Tracked] = {}  # by the key of the record
         self._keys: dict[str, str] = {}  # the file's whole name -> that key
+        self._folders: Counter[str] = Counter()  # those that tracked files lie in, near and far
+        self._own = tuple(self._checkout.inside(name) + os.sep for name in ("files", "queue"))
+        self._above = {root, self._checkout.home, *(own[:-1] for own in self._own)}
 
     def look(self, changed: Collection[str] | None = None) -> frozenset[str]:
         """The paths of the documents that are edited here or queued.
@@ -84,12 +88,19 @@ class Looker:
         Args:
             changed: the names of files that may have changed since the last look; None for all of them.
         """
-        if changed is None:
+        if changed is None or any(map(self._holds_many, changed)):
             self._look_at_all()
         else:
             self._look_at(changed)
         edited = {each.record.path for each in self._tracked.values() if each.differs}
         return frozenset(edited | queued(self._checkout))
+
+    def concerns(self, name: str) -> bool:
+        """Whether a change of the file or folder ``name`` may change what is edited here. Safe for any thread."""
+        return name in self._keys or name.startswith(self._own) or self._holds_many(name)
+
+    def _holds_many(self, name: str) -> bool:
+        return name in self._folders or name in self._above
 
     def _look_at_all(self) -> None:
         keys = set(_names(self._checkout.inside("files")))
@@ -99,7 +110,7 @@ class Looker:
             self._refresh(key)
 
     def _look_at(self, changed: Collection[str]) -> None:
-        records = self._checkout.inside("files") + os.sep
+        records = self._own[0]
         keys = {name[len(records) :].partition(os.sep)[0] for name in changed if name.startswith(records)}
         keys |= {self._keys[name] for name in changed if name in self._keys}
         for key in keys:
@@ -126,14 +137,21 @@ class Looker:
         self._forget(key)
         self._tracked[key] = _Tracked(signature, record)
         self._keys[self._file_of(record)] = key
+        self._folders.update(self._folders_of(record))
 
     def _forget(self, key: str) -> None:
         known = self._tracked.pop(key, None)
         if known:
             self._keys.pop(self._file_of(known.record), None)
+            self._folders.subtract(self._folders_of(known.record))
+            self._folders += Counter()  # without those that hold nothing any more
 
     def _file_of(self, record: Record) -> str:
         return os.path.join(self._checkout.root, record.file)
+
+    def _folders_of(self, record: Record) -> list[str]:
+        parts = record.file.split("/")[:-1]
+        return [os.path.join(self._checkout.root, *parts[: count + 1]) for count in range(len(parts))]
 
     def _compare(self, tracked: _Tracked) -> None:
         name = self._file_of(tracked.record)
@@ -190,7 +208,10 @@ def _digest(name: str) -> str:
 
 
 class Watch:
-    """Calls ``changed`` with the names of files that changed below ``root``, from a thread of its own."""
+    """Calls ``changed`` with the names of files that changed below ``root``, from a thread of its own.
+
+    The names are empty once at first: from then on nothing is missed, and what changed before is not known.
+    """
 
     def __init__(self, root: str, changed: Callable[[set[str]], None]) -> None:
         self._root = root
@@ -215,6 +236,7 @@ class Watch:
     def _run(self) -> None:
         from watchfiles import watch  # noqa: PLC0415 - an extra
 
+        begun = False
         try:
             for changes in watch(
                 self._root,
@@ -223,12 +245,15 @@ class Watch:
                 step=10,
                 stop_event=self._over,
                 rust_timeout=500,
+                yield_on_timeout=True,  # the first time out tells that it has begun
                 raise_interrupt=False,
                 ignore_permission_denied=True,
             ):
                 if self._over.is_set():
                     return
-                self._changed({name for _, name in changes})
+                if changes or not begun:
+                    self._changed({name for _, name in changes} if begun else set())
+                begun = True
         except Exception:  # the system's limits, a root that is gone: looking goes on without
             self.works = False
 
@@ -236,5 +261,5 @@ class Watch:
 def _matters(name: str, root: str) -> bool:
     first, _, rest = os.path.relpath(name, root).partition(os.sep)
     if first == HOME:
-        return rest.startswith(("files", "queue"))
+        return not rest or rest.startswith(("files", "queue"))
     return first != ".git"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mergepub.stores.contract import Store
 
 SCRIPT = Path(sys.executable).with_name("mergepub")
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Client:
@@ -95,7 +95,8 @@ class Living:
         self.folder = folder
         self.data = folder / "data"
         self.url = url
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("MERGEPUB")} | {
+        ours = ("MERGEPUB", "COLUMNS", "LINES")  # the last two would be the size of every screen
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | {
             "MERGEPUB_STORE": url,
             "MERGEPUB_DATA_DIR": str(self.data),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -11,8 +12,9 @@ from typing import Any
 
 import pexpect
 import pytest
+from mergepub.cli.coord import own, radar
 from mergepub.coord import client
-from tests.coord.living import SCRIPT, Living, living, wait_for
+from tests.coord.living import PATIENCE, SCRIPT, Living, living, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,81 @@ def test_status_answers_with_one_envelope_and_wants_json(daemon: Living, sender:
     assert envelope(done)["result"]["run_id"] == sender
     refused = envelope(daemon.mergepub("coord", "status", run=sender, check=False), 2)
     assert refused["error"]["code"] == -32602
+
+
+def test_status_on_a_terminal_reads_well(daemon: Living, sender: str, pair: tuple[str, str]) -> None:
+    with daemon.client(pair[0]) as connection:
+        connection.result("coord.send", to_run_id=sender, body="x", idempotency_key=f"to-{sender}")
+    inside = {"MERGEPUB_RUN_DIR": str(daemon.socket(sender).parent), "TERM": "xterm"}
+    seen = pexpect.spawn(
+        str(SCRIPT), ["coord", "status"], env=daemon.environment | inside, dimensions=(300, 300), timeout=PATIENCE
+    )
+    seen.expect(pexpect.EOF)
+    seen.close()
+    lines = seen.before.decode().splitlines()
+    assert lines[:2] == [f"{sender}  m  in the workspace w", "task: a task"]
+    assert f"  {pair[0]}  m  a task" in lines
+    assert lines[lines.index(f"  {pair[0]}  m  a task") + 1] == "    edits too: /docs/shared.md"
+    assert lines[-1] == "mail waiting: 1; read it with: mergepub coord inbox"
+    assert seen.exitstatus == 0
+
+
+def test_status_for_people_tells_what_was_cut_and_obeys_nobody() -> None:
+    peer = {"run_id": "run-2", "member_id": "b\x1b[31m", "task": "x\u202e", "task_truncated": True}
+    files = {"files": ["/a", "/\x9b2J"], "file_total": 20, "state": "active"}
+    gone = {"files": [], "file_total": 0, "state": "grace", "expires_at": "2027-01-15T08:10:00.000000Z"}
+    status = {"run_id": "run-1", "member_id": "m", "workspace_id": "w", "task": "t", "task_truncated": False}
+    peers = {"peers": [peer | files, peer | gone], "peer_total": 40, "peers_truncated": True, "unread": 0}
+    assert own.about(status | peers).splitlines() == [
+        "run-1  m  in the workspace w",
+        "task: t",
+        "",
+        "peers, the first 2 of 40 (write to one with: mergepub coord send --to RUN TEXT):",
+        "  run-2  b\\x1b[31m  x\\u202e ...",
+        "    edits too: /a /\\x9b2J and 18 more",
+        "  run-2  b\\x1b[31m  x\\u202e ...",
+        "    edits none of them any more; can be written to until 08:10:00 UTC",
+        "",
+        "mail waiting: 0",
+    ]
+    assert "no other run edits the same documents" in own.about(status | peers | {"peers": []})
+
+
+HOSTILE = "\x1b]0;owned\x07 \x9b31m \u202e \x7f \U000e0041 \u2028 end"
+
+
+def test_what_others_write_commands_no_terminal(daemon: Living, sender: str) -> None:
+    folder = daemon.checkout("hostile", "/docs/hostile.md")
+    (folder / "hostile.md").write_bytes(b"edited\n")
+    run = daemon.run(folder, workspace="hostile", task=HOSTILE)
+    peer = daemon.run(folder, workspace="hostile", member=HOSTILE.replace("\u2028", ""), task=HOSTILE)
+    with daemon.client(peer) as connection:
+        connection.result("coord.send", to_run_id=run, body=HOSTILE, idempotency_key="k")
+        connection.result("run.report", state="waiting", reason=HOSTILE)
+    report = ("coord", "report", "--outcome", "success", "--summary", HOSTILE, "--evidence-ref", HOSTILE)
+    ref = envelope(daemon.mergepub(*report, run=peer))["result"]["evidence_ref"]
+    inbox = daemon.mergepub("coord", "inbox", run=run)
+    assert envelope(inbox)["result"]["messages"][0]["body"] == HOSTILE
+    shown = [
+        daemon.mergepub("coord", *words, run=run).stdout
+        for words in (
+            ("status", "--json"),
+            ("skill",),
+            ("radar",),
+            ("radar", "--json"),
+            ("timeline",),
+            ("timeline", "--json"),
+            ("run", "list"),
+            ("run", "list", "--json"),
+            ("evidence", "list"),
+            ("evidence", "show", ref),
+            ("evidence", "show", ref, "--json"),
+        )
+    ]
+    told = daemon.mergepub("push", "hostile.md", cwd=folder, run=run).stderr
+    assert b"is being edited by" in told
+    for text in (inbox.stdout, told, *shown):
+        assert text.decode().replace("\n", "").isprintable()
 
 
 def test_a_key_that_was_made_is_told_before_and_a_given_one_is_used(
@@ -144,17 +221,6 @@ def test_each_refusal_has_its_code_reason_and_exit_status(
     words = [names.get(word, word) for word in arguments]
     error = envelope(daemon.mergepub("coord", *words, run=sender, check=False), status)["error"]
     assert (error["code"], error.get("data", {}).get("reason")) == refusal
-
-
-def test_over_the_budget_the_exit_status_is_3_and_the_pause_is_told(
-    daemon: Living, sender: str, pair: tuple[str, str]
-) -> None:
-    with daemon.client(sender) as connection:
-        for i in range(5):
-            connection.result("coord.send", to_run_id=pair[0], body="x", idempotency_key=f"k{i}")
-    error = envelope(daemon.mergepub("coord", "send", "--to", pair[0], "x", run=sender, check=False), 3)["error"]
-    assert error["data"]["reason"] == "rate-limited"
-    assert 0 < error["data"]["retry_after"] <= 5.001
 
 
 @pytest.mark.parametrize(
@@ -256,6 +322,20 @@ def test_the_radar_is_a_live_table_on_a_terminal(daemon: Living, sender: str) ->
     seen.expect(pexpect.EOF)
     seen.close()
     assert seen.exitstatus == 130
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_the_name_of_a_run_is_whole_on_any_screen(width: int) -> None:
+    from rich.console import Console
+
+    runs = [{"run_id": f"run-{i:012x}", "workspace_id": "w" * 30, "member_id": "m" * 90} for i in range(2)]
+    more = {"life": "unknown", "observed": True, "files": ["/docs/" + "d" * 90], "file_total": 1}
+    picture = {"at": "2027-01-15T08:00:00Z", "runs": [run | more for run in runs], "overlaps": []}
+    console = Console(width=width, file=io.StringIO(), force_terminal=True)
+    with console.capture() as seen:
+        console.print(radar._table(picture))
+    for run in runs:
+        assert run["run_id"] in seen.get()
 
 
 def test_without_a_daemon_the_operators_commands_say_how_to_start_one(daemon: Living) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.coord.living import Living, living, wait_for
+from tests.coord.living import PATIENCE, Living, living, wait_for
 
 CRASHING = Path(__file__).with_name("crashing.py")
 POINTS = ("before", "uncommitted", "committed")
@@ -190,7 +190,7 @@ class Persistent:
         self._run = run
 
     def result(self, method: str, **params: Any) -> dict[str, Any]:
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + 3 * PATIENCE
         while time.monotonic() < give_up:
             with contextlib.suppress(OSError, AssertionError), self._daemon.client(self._run) as client:
                 answer = client.ask(method, **params)
@@ -233,7 +233,7 @@ def test_kills_at_random_moments_under_load_lose_and_double_nothing(daemon: Livi
         daemon.kill()
         daemon.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(4 * PATIENCE)
     assert not any(thread.is_alive() for thread in threads)
     entries = daemon.operator("timeline.show", workspace="w")["entries"]
     assert len(entries) == 30

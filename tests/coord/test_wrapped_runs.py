@@ -128,10 +128,12 @@ def test_a_run_whose_wrapper_was_killed_is_ended_by_the_daemon(daemon: Living) -
 
 
 def test_a_run_that_was_stopped_by_the_operator_goes_on_as_a_command(daemon: Living) -> None:
-    with start(daemon, "sh", "-c", "echo ready; sleep 1; exit 6") as child:
+    os.mkfifo(daemon.folder / "go")
+    with start(daemon, "sh", "-c", "echo ready; read line < go; exit 6") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         daemon.operator("run.stop", run_id=runs(daemon)[0]["run_id"])
+        (daemon.folder / "go").write_text("go\n")
         assert child.wait(PATIENCE) == 6
         assert child.stderr is not None
         assert child.stderr.read() == b""

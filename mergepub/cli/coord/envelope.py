@@ -66,7 +66,9 @@ def write_error(error: CoordError) -> None:
 
 def _write(value: Mapping[str, Any]) -> None:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    write_stdout(text.encode("utf-8", "backslashreplace") + b"\n")
+    if not text.isprintable():  # a terminal would obey what others wrote; what stands here stands in strings
+        text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    write_stdout(text.encode() + b"\n")
 
 
 def ask_run(method: str, params: Mapping[str, Any], *, announce: Any = None) -> dict[str, Any]:

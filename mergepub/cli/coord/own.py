@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -29,14 +30,49 @@ and what is published is decided by mergepub publish and push alone.
 """
 
 
-@verb("status", "mergepub coord status --json")
-@click.option("--json", "json", is_flag=True, help="Print one JSON object; this command prints nothing else.")
+@verb("status", "mergepub coord status", "mergepub coord status --json")
+@click.option(
+    "--json", "json", is_flag=True, help="Print one JSON object; needed where standard output is no terminal."
+)
 def status_command(json: bool) -> int:
     """Show this run: its workspace, its task, its peers, how much mail waits."""
-    if not json:
+    if not json and not os.isatty(1):  # a program reads the object, whose form lasts
         raise InputError("mergepub coord status needs --json", hint="mergepub coord skill says the same in prose")
-    write_result(ask_run("coord.status", {}))
+    status = ask_run("coord.status", {})
+    if json:
+        write_result(status)
+    else:
+        write_stdout(about(status).encode("utf-8", "backslashreplace"))
     return 0
+
+
+def about(status: dict[str, Any]) -> str:
+    """A run's status for people: who it is, whom it overlaps with, and what to type next."""
+    task = printable(status["task"]) + _cut(status)
+    member, workspace = printable(status["member_id"]), printable(status["workspace_id"])
+    lines = [f"{status['run_id']}  {member}  in the workspace {workspace}", f"task: {task}"]
+    lines += ["", _heading(status), *(line for peer in status["peers"] for line in _peer_lines(peer))]
+    read = "; read it with: mergepub coord inbox" if status["unread"] else ""
+    return "\n".join([*lines, "", f"mail waiting: {status['unread']}{read}"]) + "\n"
+
+
+def _heading(status: dict[str, Any]) -> str:
+    if not status["peers"]:
+        return "no other run edits the same documents"
+    total = f", the first {len(status['peers'])} of {status['peer_total']}" if status["peers_truncated"] else ""
+    return f"peers{total} (write to one with: mergepub coord send --to RUN TEXT):"
+
+
+def _peer_lines(peer: dict[str, Any]) -> list[str]:
+    who = f"  {peer['run_id']}  {printable(peer['member_id'])}  {printable(peer['task'])}{_cut(peer)}"
+    if peer["state"] == "grace":
+        return [who, f"    edits none of them any more; can be written to until {peer['expires_at'][11:19]} UTC"]
+    more = f" and {rest} more" if (rest := peer["file_total"] - len(peer["files"])) else ""
+    return [who, f"    edits too: {' '.join(map(printable, peer['files']))}{more}"]
+
+
+def _cut(holder: dict[str, Any]) -> str:
+    return " ..." if holder["task_truncated"] else ""
 
 
 @verb("skill", "mergepub coord skill")
@@ -56,7 +92,7 @@ def skill_command() -> int:
 
 def prose(status: dict[str, Any]) -> str:
     """A run's status, in sentences."""
-    task = printable(status["task"]) + (" ..." if status["task_truncated"] else "")
+    task = printable(status["task"]) + _cut(status)
     member, workspace = printable(status["member_id"]), printable(status["workspace_id"])
     lines = [
         f"You are run {status['run_id']} of {member} in the workspace {workspace}.",

@@ -89,10 +89,12 @@ def _table(picture: dict[str, Any]) -> Table:
     from rich.text import Text
 
     table = Table(title=f"radar at {picture['at'][11:19]} UTC, Ctrl-C ends", expand=True)
-    for heading in HEADINGS:
-        # A run is named to be typed again, so its name is never broken over lines.
-        table.add_column(heading, overflow="fold", no_wrap=heading == "run")
-    for *cells, state in rows_of(picture):
+    rows = rows_of(picture)
+    # A run is named to be typed again, so its name is never broken over lines nor cut, however narrow the screen is.
+    table.add_column(HEADINGS[0], no_wrap=True, min_width=max((len(row[0]) for row in rows), default=None))
+    for heading in HEADINGS[1:]:
+        table.add_column(heading, overflow="fold")
+    for *cells, state in rows:
         table.add_row(*(Text(cell) for cell in cells), style=_COLOURS.get(state, ""))
     return table
 
