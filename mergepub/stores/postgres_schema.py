@@ -26,7 +26,7 @@ _PATIENCE = "SELECT set_config('statement_timeout', '0', true), set_config('lock
 
 _GRANTS = (
     "GRANT USAGE ON SCHEMA {schema} TO {role}",
-    "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA {schema} TO {role}",
+    "GRANT SELECT, INSERT ON {tables} TO {role}",
     "REVOKE INSERT ON {schema}.mergepub_schema FROM {role}",
     # Only what moves can be changed; revisions, versions and bodies can be neither changed nor removed.
     "GRANT UPDATE ON {schema}.heads, {schema}.branches, {schema}.branch_owners, {schema}.tokens TO {role}",
@@ -82,11 +82,21 @@ def migrate(connection: Connection, schema: str) -> None:
 
 
 def grant(connection: Connection, schema: str, role: str) -> None:
-    """Let ``role`` use the store: read everything, add to it, move heads; not change or remove what is written."""
+    """Let ``role`` use the store: read everything, add to it, move heads; not change or remove what is written.
+
+    Coordination's tables are no part of it: mail between runs is nothing that whoever serves documents may read, and a
+    message in it is from whom it says because the daemon alone adds it.
+    """
     with connection.transaction():
+        tables = sql.SQL(", ").join(sql.Identifier(schema, table) for table in _tables(connection, schema))
+        names = {"schema": sql.Identifier(schema), "tables": tables, "role": sql.Identifier(role)}
         for statement in _GRANTS:
-            names = {"schema": sql.Identifier(schema), "role": sql.Identifier(role)}
             connection.execute(sql.SQL(statement).format(**names))
+
+
+def _tables(connection: Connection, schema: str) -> list[str]:
+    query = r"SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename NOT LIKE 'coord\_%%'"
+    return [name for (name,) in connection.execute(query, (schema,)).fetchall()]
 
 
 def _look(connection: Connection, schema: str) -> tuple[bool, bool, bool]:

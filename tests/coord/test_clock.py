@@ -102,3 +102,12 @@ def test_a_run_is_kept_with_all_that_is_known_of_it(state: State) -> None:
     state.end(made.id)
     assert state.runs() == []
     assert [(run.id, run.state) for run in state.runs(active=False)] == [(made.id, "finished")]
+
+
+def test_an_overlap_with_a_run_that_has_ended_is_not_recalled(state: State) -> None:
+    """A crash may come between the end of a run and that of its overlaps."""
+    a, b, c = sorted((started(state) for _ in range(3)), key=lambda run: run.id)
+    lasting, cut_off = (Overlap(a.id, other.id, "w", ACTIVE, ("/x",), 1.0) for other in (b, c))
+    state.end(c.id)
+    state.keep_overlaps([lasting, cut_off])
+    assert state.overlaps() == [lasting]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from mergepub.checkout import Base, Checkout, Clash, Record
-from mergepub.coord import gitcommit
+from mergepub.coord import gitcommit, transcript
 from mergepub.coord.evidence import Evidences
 from mergepub.coord.records import CaptureError, Evidence, Report, Run
 from mergepub.coord.transcript import Ring
@@ -264,6 +265,26 @@ def test_a_git_that_takes_too_long_is_ended_with_its_children_and_named(
     assert says(made, "git rev-parse took too long")
     told = tmp_path / "pid"  # on a machine that is very busy it was ended before it had any
     wait_for(lambda: not (told.exists() and told.read_text() and lives(int(told.read_text()))), "git's child lives on")
+
+
+def test_a_capture_that_fails_leaves_nothing_on_a_full_disk(
+    store: Evidences, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = Ring(str(tmp_path / "ring"))
+    ring.write(b"x" * 100_000)
+    ring.close()
+
+    def full(source: str, to: int) -> None:
+        os.write(to, b"x" * 5000)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transcript, "copy", full)
+        with pytest.raises(CaptureError, match="No space left on device"):
+            capture(store, checkout, str(tmp_path / "ring"))
+    assert list((tmp_path / "evidence").iterdir()) == []
+    assert git(checkout, "for-each-ref", "refs/mergepub") == ""
+    assert capture(store, checkout, str(tmp_path / "ring")).transcript_bytes == 100_000
 
 
 # ── the transcript ──────────────────────────────────────────────────────────────────────────────────────────────────
