@@ -192,14 +192,18 @@ def append(
     if not body:
         raise InputError("nothing to append: the body is empty", hint="check the command that should have written it")
     _check_size(store, body, "body")
-    if body.startswith(b"{"):
-        from mergepub.branching.kinds import appended_before  # noqa: PLC0415 - only what could be events needs it
-
-        found = appended_before(store, path, body, again=key is not None)
-        if found:
-            return Published(found[0], replayed=True, current_version=found[1] if found[1] > found[0] else None)
     once = os.urandom(16).hex() if key is None else key
+    if body.startswith(b"{"):
+        from mergepub.branching.appending import append_to_log  # noqa: PLC0415 - only what could be events needs it
+
+        logged = append_to_log(store, path, body, key=once, again=key is not None, author=author, message=message)
+        if logged is not None:
+            return _appended(logged)
     receipt = insist(lambda: store.append(path, body, key=once, author=author, message=message))
+    return _appended(receipt)
+
+
+def _appended(receipt: Receipt) -> Published:
     return Published(
         _number(receipt.version),
         replayed=receipt.replayed,

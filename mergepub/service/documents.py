@@ -21,6 +21,7 @@ from mergepub.errors import (
 from mergepub.paths import check_path, split_version
 from mergepub.service import conditions, labels
 from mergepub.service.conditions import Expected, etag
+from mergepub.service.labels import parse_number
 from mergepub.service.problems import ProblemError, bad_request, mismatch, refuse
 
 if TYPE_CHECKING:
@@ -84,10 +85,13 @@ async def put_document(exchange: Exchange) -> Response:
 
 
 async def post_document(exchange: Exchange) -> Response:
-    """Append to whatever the head is, once per key."""
+    """Append to whatever the head is, once per key; where a version is expected, to that one alone."""
     path = _writable(exchange, "publish")
     key = _append_key(exchange)
-    options = _labels(exchange)
+    options: dict[str, Any] = _labels(exchange)
+    number = exchange.text("Mergepub-Expected-Version")
+    if number is not None:
+        options["expected"] = Version(parse_number("Mergepub-Expected-Version", number))
     body = await exchange.body()
     receipt = await exchange.service.call(exchange.service.store.append, path, body, key=key, **options)
     return _receipt_response(receipt, None)

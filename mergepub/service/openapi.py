@@ -145,6 +145,7 @@ _WRITE_CONDITIONS = [
     _header("If-Match", _TAG, "The ETag of the version that this builds on."),
     _header("Mergepub-Expected-Version", _NUMBER, "Its number; 0: there must be no document now."),
 ]
+_ONLY_AT = _header("Mergepub-Expected-Version", _NUMBER, "Append to this version alone: 412 where it is not the head.")
 _CREATE = _header("If-None-Match", {"const": "*"}, "There must be no document now.")
 _PLAIN = {"type": "string", "pattern": "^[ -~]*$"}
 _LABELS = [
@@ -288,8 +289,8 @@ _OPERATIONS: dict[tuple[str, str], Described] = {
     ("POST", "/{path:path}"): _write(
         "Append",
         _DONE,
-        *(404, 410, 422, 428),
-        parameters=[_DOCUMENT_PATH, _KEY, *_LABELS],
+        *(404, 410, 412, 422, 428),
+        parameters=[_DOCUMENT_PATH, _KEY, _ONLY_AT, *_LABELS],
         requestBody=_SOME_BODY,
     ),
     ("DELETE", "/{path:path}"): _write(

@@ -123,13 +123,24 @@ class Store(Protocol):
         """
         ...
 
-    def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
+    def append(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        key: str,
+        author: str = "",
+        message: str = "",
+        expected: Version | None = None,
+    ) -> Receipt:
         """Add ``body`` to the end of whatever the head is; a newline goes between where a non-empty head lacks it.
 
         ``key`` is random, made once per command, and kept with the version: the same key with the same digest of
-        ``body`` answers the first version, ``replayed``.
+        ``body`` answers the first version, ``replayed``. With ``expected`` it is a compare-and-swap as well: for who
+        has to know what stands before.
 
         Raises:
+            VersionConflictError: the head is another version than ``expected``.
             NotFoundError: missing or deleted document (``tombstone`` set).
             RejectedError: the result is over the limit, or the key is known with another body.
         """

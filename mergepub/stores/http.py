@@ -141,12 +141,23 @@ class HttpStore(HttpBranches):
         in_doubt = partial(self._refuse_revival, call, digest) if call.expected == 0 else None
         return self._ask(call, {200, 201}, partial(self._published, digest), headers, body, in_doubt=in_doubt)
 
-    def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
+    def append(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        key: str,
+        author: str = "",
+        message: str = "",
+        expected: Version | None = None,
+    ) -> Receipt:
         """One POST, recognised by ``key`` when it is repeated."""
         refusals.check_append(body, key)
         self._check(body, author, message)
-        call = self._write("POST", path, None)
+        call = self._write("POST", path, None if expected is None else expected.number)
         headers = {"Idempotency-Key": wire.quote_key(key), **wire.labels(author, message)}
+        if expected is not None:
+            headers |= wire.precondition(Version(expected.number))
         return self._ask(call, {200, 201}, wire.receipt, headers, body)
 
     def delete(self, path: str, expected: Version, *, author: str = "", message: str = "") -> Receipt:

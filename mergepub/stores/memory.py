@@ -102,7 +102,16 @@ class MemoryStore(MemoryBranches):
             _swap(path, history, number)
             return extend()
 
-    def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
+    def append(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        key: str,
+        author: str = "",
+        message: str = "",
+        expected: Version | None = None,
+    ) -> Receipt:
         """See ``Store.append``."""
         refusals.check_append(body, key)
         with self._lock:
@@ -112,6 +121,8 @@ class MemoryStore(MemoryBranches):
             head = history.head
             if head.body is None:
                 raise refusals.is_tombstone(path, head.number)
+            if expected is not None:
+                _swap(path, history, refusals.number_of(expected))
             glue = b"\n" if head.body and not head.body.endswith(b"\n") else b""
             longer = head.body + glue + body
             self._check(longer, author, message)

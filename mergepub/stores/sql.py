@@ -390,12 +390,22 @@ class SqlStore(ABC):
         write = Write(path, body, self._clock(), author, message, merged_from, source, kind)
         return self._write(path, lambda tx: publish_head(tx, write, number), creates=number == 0)
 
-    def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
+    def append(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        key: str,
+        author: str = "",
+        message: str = "",
+        expected: Version | None = None,
+    ) -> Receipt:
         """See ``Store.append``."""
         refusals.check_append(body, key)
         self._check(body, author, message)
         write = Write(path, body, self._clock(), author, message)
-        return self._write(path, lambda tx: self._append(tx, write, key))
+        number = None if expected is None else refusals.number_of(expected)
+        return self._write(path, lambda tx: self._append(tx, write, key, number))
 
     def delete(self, path: str, expected: Version, *, author: str = "", message: str = "") -> Receipt:
         """See ``Store.delete``."""
@@ -427,13 +437,15 @@ class SqlStore(ABC):
     def _check(self, body: bytes, author: str, message: str, source: str | None = None) -> None:
         refusals.check_write(body, self._capabilities.max_bytes, author=author, message=message, source=source)
 
-    def _append(self, tx: Transaction, write: Write, key: str) -> Receipt:
+    def _append(self, tx: Transaction, write: Write, key: str, expected: int | None) -> Receipt:
         head = head_of(tx, write.path)
         known = _same_append(tx, head, write, key)
         if known:
             return known
         if head.digest is None:
             raise refusals.is_tombstone(write.path, head.version)
+        if expected is not None:
+            _compare(head, write.path, expected)
         longer = _joined(body_of(tx, write.path, head.digest), write.body or b"")
         self._check(longer, write.author, write.message)
         receipt = _extend(tx, head, replace(write, body=longer))

@@ -90,11 +90,20 @@ class Wrapper(BranchWrapper):
             ),
         )
 
-    def append(self, path: str, body: bytes, *, key: str, author: str = "", message: str = "") -> Receipt:
+    def append(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        key: str,
+        author: str = "",
+        message: str = "",
+        expected: Version | None = None,
+    ) -> Receipt:
         """See ``Store.append``."""
         return self._around(
-            Call("append", path, writes=True, size=len(body)),
-            lambda: self._inner.append(path, body, key=key, author=author, message=message),
+            Call("append", path, writes=True, size=len(body), expected=None if expected is None else expected.number),
+            lambda: self._inner.append(path, body, key=key, author=author, message=message, **_given(expected)),
         )
 
     def delete(self, path: str, expected: Version, *, author: str = "", message: str = "") -> Receipt:
@@ -247,6 +256,11 @@ class FaultInjecting(Wrapper):
         if fault:
             raise fault.error
         return answer
+
+
+def _given(expected: Version | None) -> dict[str, Version]:
+    """The argument as it was given: a store without it is only asked to compare where somebody wants that."""
+    return {} if expected is None else {"expected": expected}
 
 
 def _whole(answer: T) -> T:

@@ -428,6 +428,18 @@ class BranchSuite:
 
     # Logs of events
 
+    def test_an_append_may_name_the_head_that_it_goes_on(self, store: BranchStore) -> None:
+        store.publish(DOC, b"one\n", ABSENT)
+        assert store.append(DOC, b"two\n", key="a", expected=at(1)).version.number == 2
+        error = refusal(lambda: store.append(DOC, b"three\n", key="b", expected=at(1)))
+        assert (type(error), error.expected, error.current) == (VersionConflictError, 1, 2)
+        assert store.append(DOC, b"two\n", key="a", expected=at(1)).replayed
+        assert store.append(DOC, b"three\n", key="b", expected=at(2)).version.number == 3
+        store.delete(DOC, at(3))
+        assert isinstance(refusal(lambda: store.append(DOC, b"x", key="c", expected=at(4))), NotFoundError)
+        store.publish(DOC, b"new\n", ABSENT)
+        assert isinstance(refusal(lambda: store.append(DOC, b"x", key="d", expected=at(3))), RecreatedError)
+
     def test_a_log_grows_at_its_end_alone(self, store: BranchStore) -> None:
         store.publish(DOC, ONE, ABSENT, kind=EVENTS)
         assert refusal(lambda: store.publish(DOC, TWO, at(1))).reason == "not-an-extension"
