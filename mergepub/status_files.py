@@ -177,6 +177,7 @@ def standing_keys(standing: Standing) -> dict[str, Any]:
         "mergeable": standing.mergeable,
         "reason": standing.reason,
         "line": standing.line,
+        "moved-to": standing.moved_to,
     }
     keys |= {key: value for key, value in optional.items() if value is not None}
     flags = {
@@ -197,6 +198,8 @@ def standing_words(standing: Standing) -> str:
         words = "edited here, newer there: " + ("merges" if standing.mergeable else "would conflict")
     if standing.state == "gone":
         words = f"{standing.reason} there"
+    if standing.moved_to is not None:
+        words += f", looks renamed to {standing.moved_to}"
     if standing.state == "conflict" and standing.line:
         words += f" at line {standing.line}"
     many = "1 unresolved branch" if standing.unresolved == 1 else f"{standing.unresolved} unresolved branches"
@@ -207,6 +210,14 @@ def standing_words(standing: Standing) -> str:
         f"{many} there": bool(standing.unresolved),
     }
     return ", ".join([words, *(note for note, is_so in notes.items() if is_so)])
+
+
+def standing_hints(standing: Standing) -> list[str]:
+    """What to say about how a tracked file stands on standard error."""
+    if standing.moved_to is None:
+        return []
+    move = f"mergepub mv {shlex.quote(standing.file)} {shlex.quote(standing.moved_to)}"
+    return [f"{standing.file} looks renamed to {standing.moved_to}, which is not tracked", f"next: {move}"]
 
 
 def standing_row(standing: Standing) -> tuple[str, str, str]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mergepub.checkout import Base, Brought, Clash, FileChangedError, Record, Sent, disk, locate, replacing
-from mergepub.checkout.records import EMPTY, MOST_BROUGHT, from_json, to_json
+from mergepub.checkout.records import EMPTY, MOST_BROUGHT, from_json, is_inside, to_json
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, InputError, OutputError
 
@@ -21,7 +21,7 @@ digests = st.binary(max_size=3).map(digest_of)
 bases = st.builds(Base, st.integers(0, 9), st.text("abc", max_size=3), digests, st.booleans())
 records = st.builds(
     Record,
-    st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=5),
+    st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=5).filter(is_inside),
     st.just("memory:"),
     st.just("/a"),
     bases,

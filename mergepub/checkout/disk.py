@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -20,12 +21,35 @@ _RENAME_EXCHANGE = 2
 
 
 def read(name: str) -> bytes | None:
-    """The bytes of ``name``, None where there is no such file."""
+    """The bytes of ``name``, None where there is no such file. One that is being written to is read anew.
+
+    Raises:
+        OSError: it is no regular file (a folder, a pipe, a device), or it cannot be read.
+    """
     try:
-        with open(name, "rb", buffering=0) as file:
-            return file.readall()
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    with open(fd, "rb", buffering=0) as file:
+        for _ in range(_READINGS):
+            before = _look(fd, name)
+            file.seek(0)
+            body = file.readall()
+            if _look(fd, name) == before:
+                break
+        return body
+
+
+_READINGS = 5
+
+
+def _look(fd: int, name: str) -> tuple[int, int, int]:
+    """What changes when the file does."""
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        code = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.EINVAL
+        raise OSError(code, os.strerror(code) if code == errno.EISDIR else "it is no regular file", name)
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def write_new(name: str, body: bytes, like: os.stat_result | None = None) -> None:
@@ -89,6 +113,23 @@ def sync_folder(folder: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def rename_new(old: str, new: str) -> None:
+    """Give the file ``old`` the name ``new`` too, or, where a file has but one name, instead; nothing is overwritten.
+
+    Raises:
+        FileExistsError: there is something of that name.
+        OSError: the folder cannot be written.
+    """
+    try:
+        os.link(old, new)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+            raise
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
+        os.rename(old, new)
 
 
 def swap(beside: str, target: str, aside: str) -> bool:

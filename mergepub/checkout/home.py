@@ -17,7 +17,7 @@ from hashlib import sha256
 from shlex import quote
 
 from mergepub.checkout import disk
-from mergepub.checkout.records import Record, from_json, to_json
+from mergepub.checkout.records import Record, damaged, from_json, to_json
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, InputError, OutputError
 from mergepub.values import dataclass
@@ -96,6 +96,15 @@ def writing(name: str) -> Iterator[None]:
         raise OutputError(f"cannot write {name}: {error.strerror}", hint="see that it can be written to") from None
 
 
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Turn what cannot be read into an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckoutError(f"cannot read {name}: {error.strerror}", hint="see that it can be read") from None
+
+
 class Checkout:
     """One ``.mergepub/`` directory. Reading needs no lock: records are replaced whole."""
 
@@ -146,6 +155,18 @@ class Checkout:
 
     # ── records and bodies ──────────────────────────────────────────────────────────────────────────────────────────
 
+    def check_place(self, local: Local) -> None:
+        """Refuse to track what lies in the directory itself.
+
+        Raises:
+            InputError: it does.
+        """
+        if local.target.startswith(os.path.join(os.path.realpath(self.home), "")):
+            raise InputError(
+                f"{local.name} lies in {HOME}, which holds what is remembered of other files",
+                hint="name a file elsewhere",
+            )
+
     def relative(self, local: Local) -> str:
         """The file's name as records hold it: relative to the root."""
         return os.path.relpath(local.target, self.root)
@@ -169,17 +190,22 @@ class Checkout:
 
     def load_file(self, file: str) -> Record | None:
         """The record of ``file``, relative to the root; else as ``load``."""
-        name = os.path.join(self.folder_of(file), "record.json")
-        text = disk.read(name)
-        return None if text is None else from_json(text, name)
+        return self._record(key_of(file))
 
     def records(self) -> list[Record]:
         """Every record, by file name."""
         folder = self.inside("files")
         keys = os.listdir(folder) if os.path.isdir(folder) else []
-        names = [os.path.join(folder, key, "record.json") for key in keys]
-        found = ((name, disk.read(name)) for name in names)
-        return sorted((from_json(text, name) for name, text in found if text is not None), key=lambda r: r.file)
+        return sorted(filter(None, map(self._record, keys)), key=lambda record: record.file)
+
+    def _record(self, key: str) -> Record | None:
+        name = self.inside("files", key, "record.json")
+        with reading(name):
+            text = disk.read(name)
+        record = None if text is None else from_json(text, name)
+        if record is not None and key_of(record.file) != key:
+            raise damaged(name)  # it came from elsewhere
+        return record
 
     def save(self, record: Record, *bodies: bytes) -> None:
         """Make ``record`` the file's record, durably; ``bodies`` that it names are stored first, others dropped last.
@@ -218,7 +244,8 @@ class Checkout:
         if digest == digest_of(b""):
             return b""
         name = os.path.join(self.folder_of(record.file), digest)
-        body = disk.read(name)
+        with reading(name):
+            body = disk.read(name)
         if body is None or digest_of(body) != digest:
             raise CheckoutError(
                 f"{name} is missing or damaged, so it is not known what {record.file} was made from",

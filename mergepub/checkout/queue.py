@@ -15,6 +15,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
+from mergepub.checkout.records import MALFORMED, is_digest, typed
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError
 
@@ -162,9 +163,12 @@ def _load(checkout: Checkout, name: str) -> Entry:
         fields = json.loads(text or b"")
         if fields.pop("format") != FORMAT:
             raise CheckoutError(f"{file} was written by a newer mergepub", hint="use that one here too")
-        return Entry(**{**fields, "start": Start(**fields["start"])})
-    except (ValueError, TypeError, KeyError, AttributeError):
+        entry = typed(Entry, {**fields, "start": typed(Start, fields["start"])})
+    except MALFORMED:
         raise _damaged(file, name) from None
+    if entry.id != name or not is_digest(entry.digest) or not is_digest(entry.start.digest or entry.digest):
+        raise _damaged(file, name)
+    return entry
 
 
 def _damaged(file: str, name: str) -> CheckoutError:

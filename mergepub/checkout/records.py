@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError
 from mergepub.values import dataclass
 
 FORMAT = 1
+Value = TypeVar("Value")
 MOST_BROUGHT = 16
 """How many pulls and write-backs are remembered, for editors that were opened before them."""
 
@@ -151,19 +152,65 @@ def from_json(text: bytes, name: str) -> Record:
         if fields.pop("format") != FORMAT:
             raise CheckoutError(f"{name} was written by a newer mergepub", hint="use that one here too")
         return _record(fields)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise CheckoutError(
-            f"{name} is damaged, so it is not known what its file was made from",
-            hint="to start anew, the file's bytes being kept in .mergepub/: mergepub fetch PATH -o FILE --force",
-        ) from None
+    except MALFORMED:
+        raise damaged(name) from None
+
+
+def damaged(name: str) -> CheckoutError:
+    """The file ``name`` holds no record, or not the one that it should."""
+    return CheckoutError(
+        f"{name} is damaged, so it is not known what its file was made from",
+        hint="to start anew, the file's bytes being kept in .mergepub/: mergepub fetch PATH -o FILE --force",
+    )
+
+
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading values from JSON raises where somebody else wrote it."""
 
 
 def _record(fields: dict[str, Any]) -> Record:
     clash = fields.pop("clash")
-    return Record(
-        base=Base(**fields.pop("base")),
-        brought=tuple(Brought(**{**each, "base": Base(**each["base"])}) for each in fields.pop("brought")),
-        sent=tuple(Sent(**{**each, "base": Base(**each["base"])}) for each in fields.pop("sent")),
-        clash=Clash(**{**clash, "theirs": Base(**clash["theirs"])}) if clash else None,
-        **fields,
+    record = typed(
+        Record,
+        fields
+        | {
+            "base": _base(fields["base"]),
+            "brought": tuple(typed(Brought, each | {"base": _base(each["base"])}) for each in fields["brought"]),
+            "sent": tuple(typed(Sent, each | {"base": _base(each["base"])}) for each in fields["sent"]),
+            "clash": typed(Clash, clash | {"theirs": _base(clash["theirs"])}) if clash else None,
+        },
     )
+    if not is_inside(record.file) or not all(map(is_digest, record.digests())):
+        raise ValueError(record.file)
+    return record
+
+
+def _base(fields: dict[str, Any]) -> Base:
+    return typed(Base, fields)
+
+
+def typed(kind: type[Value], fields: dict[str, Any]) -> Value:
+    """The value with those fields, whose texts, numbers and flags are such.
+
+    Raises:
+        TypeError: one of them is not, is missing, or there is one too many.
+    """
+    value = kind(**fields)
+    for name, wanted in kind.__annotations__.items():
+        if type(getattr(value, name)) is not _TYPES.get(wanted, type(getattr(value, name))):
+            raise TypeError(name)
+    return value
+
+
+_TYPES = {"int": int, "str": str, "bool": bool}
+
+
+def is_inside(file: str) -> bool:
+    """Whether that is the name of a file in a checkout, relative to its top; such names come with a checkout."""
+    parts = file.split("/")
+    return "\0" not in file and not {"", ".", ".."} & set(parts)
+
+
+def is_digest(text: str) -> bool:
+    """Whether that is a digest, which names a file."""
+    return len(text) == len(EMPTY) and not set(text) - set("0123456789abcdef")

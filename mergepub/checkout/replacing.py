@@ -13,7 +13,8 @@ from dataclasses import asdict, replace
 
 from mergepub.checkout import disk
 from mergepub.checkout.home import REPLACED, Checkout, Local, key_of, writing
-from mergepub.checkout.records import Record, from_json, to_json
+from mergepub.checkout.leftovers import sweep_beside
+from mergepub.checkout.records import MALFORMED, Record, from_json, is_inside, to_json, typed
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, InputError
 from mergepub.values import dataclass
@@ -59,6 +60,7 @@ def replace_file(checkout: Checkout, local: Local, old: bytes | None, new: bytes
             digest_of(new),
             os.path.basename(disk.name_beside(local.target)),
         )
+        sweep_beside(checkout, local)
         with writing(local.name):
             _write(checkout, intent)
             if not _exchanged(local, intent, old, new):
@@ -75,7 +77,7 @@ def replace_file(checkout: Checkout, local: Local, old: bytes | None, new: bytes
 
 
 def move_file(checkout: Checkout, record: Record, local: Local, to: Local) -> None:
-    """Rename FILE and its record. The lock is held.
+    """Rename FILE and its record; a FILE that has the new name already keeps it. The lock is held.
 
     Raises:
         InputError: there is something of the new name.
@@ -87,10 +89,13 @@ def move_file(checkout: Checkout, record: Record, local: Local, to: Local) -> No
         _write(checkout, intent)
         checkout.save(after, *(checkout.body(record, digest) for digest in record.digests()))
         try:
-            os.link(local.target, to.target)
-        except FileExistsError:
+            if os.path.exists(local.target) or not os.path.exists(to.target):
+                disk.rename_new(local.target, to.target)
+        except OSError as error:
             _undo_move(checkout, intent)
-            raise InputError(f"{to.name} exists already", hint="give another name, or move it away first") from None
+            if isinstance(error, FileExistsError):
+                raise InputError(f"{to.name} exists already", hint="give another name, or move it away first") from None
+            raise
         _finish_move(checkout, intent)
 
 
@@ -113,6 +118,8 @@ def recover(checkout: Checkout, undoes: Undoes) -> Iterator[str]:
     checkout.sweep()
     for intent in pending(checkout):
         with writing(intent.file):
+            for file in filter(None, [intent.file, intent.moved_from]):
+                _check_folder(checkout, file)
             yield _settle_move(checkout, intent) if intent.moved_from else _settle(checkout, intent, undoes)
 
 
@@ -138,12 +145,33 @@ def _intent(text: bytes, name: str) -> Intent:
     try:
         fields = json.loads(text)
         after = from_json(json.dumps(fields.pop("after")).encode(), name)
-        return Intent(after=after, **fields)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        intent = typed(Intent, {**fields, "after": after})
+        if not _is_sound(intent, os.path.basename(name)):
+            raise ValueError(name)
+    except MALFORMED:
         raise CheckoutError(
             f"{name} is damaged, so it is not known what was begun with its file",
             hint=f"look at the file and at those named {disk.BESIDE}* beside it, and remove {name}",
         ) from None
+    return intent
+
+
+def _is_sound(intent: Intent, name: str) -> bool:
+    """Whether it names nothing but its file and what lies beside that; a checkout may come from anywhere."""
+    names = [intent.file, *filter(None, [intent.moved_from])]
+    beside = not intent.beside or (intent.beside.startswith(disk.BESIDE) and "/" not in intent.beside)
+    is_its_own = (intent.file, f"{key_of(intent.file)}.json") == (intent.after.file, name)
+    return is_its_own and beside and all(map(is_inside, names)) and bool(intent.beside) != bool(intent.moved_from)
+
+
+def _check_folder(checkout: Checkout, file: str) -> None:
+    """Refuse to change a file behind a link of folders: what is tracked never lies there."""
+    folder = os.path.dirname(os.path.join(os.path.realpath(checkout.root), file))
+    if os.path.realpath(folder) != folder:
+        raise CheckoutError(
+            f"{file} lies behind a link now, so what was begun with it is neither finished nor undone",
+            hint=f"see what became of {folder}, and remove {checkout.inside('intents', key_of(file))}.json",
+        )
 
 
 def _place(checkout: Checkout, intent: Intent) -> str:

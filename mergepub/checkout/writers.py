@@ -13,6 +13,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
+from mergepub.checkout.records import MALFORMED
 from mergepub.errors import CheckoutError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def load_end(checkout: Checkout, writer: Writer) -> End | None:
     try:
         fields = json.loads(text)
         return End(fields["incarnation"], int(fields["epoch"]), int(fields["revision"]))
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         raise CheckoutError(
             f"{name} is damaged, so it is not known which end of {writer.branch} you hold",
             hint=f"start anew from the branch's present end: mergepub branch take {quote(writer.path)} {writer.branch}",

@@ -42,7 +42,24 @@ def tracked_diff(context: click.Context, file: str, what: What, *, json: bool) -
 def _names(found: Comparison, file: str) -> tuple[bytes, bytes]:
     """Names that ``patch -p1`` takes in the checkout's top folder, and what they are where a time may stand."""
     name = os.fsencode(file)
-    return b"a/%s\t%s" % (name, found.old_name.encode()), b"b/%s\t%s" % (name, found.new_name.encode())
+    return _header(b"a/" + name, found.old_name), _header(b"b/" + name, found.new_name)
+
+
+def _header(name: bytes, what: str) -> bytes:
+    return b"%s\t%s" % (_quoted(name), what.encode())
+
+
+def _quoted(name: bytes) -> bytes:
+    """The name, in quotes where a line of a diff could not hold it as it is; ``patch`` and ``git apply`` undo that."""
+    if not any(byte < 32 or byte in b'"\\\x7f' for byte in name):
+        return name
+    return b'"%s"' % b"".join(_escaped(byte) for byte in name)
+
+
+def _escaped(byte: int) -> bytes:
+    if byte in b'"\\':
+        return b"\\%c" % byte
+    return b"\\%03o" % byte if byte < 32 or byte == 127 else b"%c" % byte
 
 
 def _facts(found: Comparison, file: str, path: str, inside: str) -> dict[str, Any]:

@@ -8,12 +8,15 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mergepub.checkout import disk
+from mergepub.checkout.home import reading
+from mergepub.checkout.leftovers import MERGED, copies_beside
 from mergepub.errors import CheckoutError, InputError
 
 if TYPE_CHECKING:
+    from mergepub.checkout import Local
     from mergepub.tracking.resolving import Conflict
 
 
@@ -23,7 +26,7 @@ class MendingFailedError(CheckoutError):
     text: bytes | None = None
 
 
-def edited(name: str, conflict: Conflict) -> bytes:
+def edited(local: Local, conflict: Conflict) -> bytes:
     """The marked body as it is left by ``$VISUAL`` or ``$EDITOR``.
 
     Raises:
@@ -31,15 +34,15 @@ def edited(name: str, conflict: Conflict) -> bytes:
         MendingFailedError: it ended with an error.
     """
     words = editor_words()
-    with _beside(name, MERGED=conflict.marked) as copies:
-        return _run([*words, copies["MERGED"]], copies, conflict, what="editor")
+    with copies_beside(local, {MERGED: conflict.marked}) as copies:
+        return _run([*words, copies[MERGED]], copies, conflict, what="editor")
 
 
 def editor_words() -> list[str]:
     """``$VISUAL`` or ``$EDITOR`` in words.
 
     Raises:
-        InputError: neither is set.
+        InputError: neither is set, or its quotes are open.
     """
     value = next((os.environ[key] for key in ("VISUAL", "EDITOR") if os.environ.get(key, "").strip()), None)
     if value is None:
@@ -47,10 +50,13 @@ def editor_words() -> list[str]:
             "neither VISUAL nor EDITOR names an editor",
             hint="set one, or settle the conflict with --ours, --theirs, --union, or mend FILE and say --mark-resolved",
         )
-    return shlex.split(value)
+    try:
+        return shlex.split(value)
+    except ValueError:
+        raise InputError(f"the editor {value!r} has an open quote", hint="mend VISUAL or EDITOR") from None
 
 
-def mended_by_tool(name: str, conflict: Conflict, tool: str) -> bytes:
+def mended_by_tool(local: Local, conflict: Conflict, tool: str) -> bytes:
     """MERGED as a git mergetool leaves it.
 
     ``tool`` is a name with ``mergetool.<name>.cmd`` in git's configuration, or such a command itself, which names
@@ -61,8 +67,8 @@ def mended_by_tool(name: str, conflict: Conflict, tool: str) -> bytes:
         MendingFailedError: it ended with an error.
     """
     command = tool if "$MERGED" in tool else _configured(tool)
-    bodies = {"BASE": conflict.base, "LOCAL": conflict.ours, "REMOTE": conflict.theirs, "MERGED": conflict.marked}
-    with _beside(name, **bodies) as copies:
+    bodies = {"BASE": conflict.base, "LOCAL": conflict.ours, "REMOTE": conflict.theirs, MERGED: conflict.marked}
+    with copies_beside(local, bodies) as copies:
         return _run(["sh", "-c", command], copies, conflict, what="tool")
 
 
@@ -81,23 +87,6 @@ def _configured(tool: str) -> str:
     return command
 
 
-@contextmanager
-def _beside(name: str, **bodies: bytes) -> Iterator[dict[str, str]]:
-    """Copies beside the file ``name``, by what they are, with its suffix so that editors know what it is."""
-    file = Path(os.path.realpath(name))
-    tag = os.urandom(4).hex()
-    copies = {kind: str(file.with_name(f"{file.stem}.{kind.lower()}-{tag}{file.suffix}")) for kind in bodies}
-    try:
-        for kind, place in copies.items():
-            fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(fd, "wb") as copy:
-                copy.write(bodies[kind])
-        yield copies
-    finally:
-        for place in copies.values():
-            Path(place).unlink(missing_ok=True)
-
-
 def _run(command: Sequence[str], copies: dict[str, str], conflict: Conflict, *, what: str) -> bytes:
     try:
         with _interrupts_for_the_child():
@@ -107,8 +96,9 @@ def _run(command: Sequence[str], copies: dict[str, str], conflict: Conflict, *, 
             f"the {what} {command[0]!r} cannot be started: {error.strerror}",
             hint="set VISUAL or EDITOR, or give --tool",
         ) from None
-    merged = Path(copies["MERGED"])
-    text = merged.read_bytes() if merged.exists() else conflict.marked
+    with reading(copies[MERGED]):
+        text = disk.read(copies[MERGED])
+    text = conflict.marked if text is None else text
     if code != 0:
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
         failed = MendingFailedError(

@@ -10,7 +10,7 @@ from mergepub import status, status_files
 from mergepub.cli.answers import write_json
 from mergepub.cli.options import json_option, store_option, verb
 from mergepub.cli.publish import merge_options, options_of
-from mergepub.cli.streams import say, write_stdout
+from mergepub.cli.streams import printable, say, write_stdout
 from mergepub.errors import MergepubError
 
 if TYPE_CHECKING:
@@ -72,13 +72,12 @@ def _answer(results: list[tuple[str, str, Came]], *, json: bool) -> int:
 
     codes = [_code(came) for _, _, came in results]
     code = max(codes, default=0)
-    rows = [status_files.pulled_keys(*result) for result in results]
     if json:
-        write_json(status_files.envelope({"files": rows}, code))
+        keys = [status_files.pulled_keys(*result) for result in results]
+        write_json(status_files.envelope({"files": keys}, code))
     elif results:
-        write_stdout(
-            columns([status_files.pulled_row(*result) for result in results]).encode("utf-8", "surrogateescape")
-        )
+        rows = [[printable(cell) for cell in status_files.pulled_row(*result)] for result in results]
+        write_stdout(columns(rows).encode("utf-8"))
     for result in results:
         for line in status_files.pulled_hints(*result):
             say(line)

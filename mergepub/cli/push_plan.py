@@ -51,6 +51,8 @@ def plan_push(stores: Stores, names: Sequence[str], prefix: str | None, since: s
         InputError: a file has no path, two files are one document, or git does not know the revision.
         NotFoundError: there is no such file.
     """
+    if prefix is not None:
+        check_prefix(prefix)
     planning = _Planning(stores, prefix)
     for local, checkout, relative in _found(names):
         if since is None or planning.changes.has(local, since):

@@ -153,7 +153,7 @@ class Resolving:
         if self.way is not None:
             return favoured(conflict, cast("Favour", self.way), self.how.merge_options)
         try:
-            return mended_by_tool(self.local.target, conflict, self.tool) if self.tool else self._edited(conflict)
+            return mended_by_tool(self.local, conflict, self.tool) if self.tool else self._edited(conflict)
         except MendingFailedError as failed:
             kept = "" if failed.text is None else f"what it left is kept in {self._kept(failed.text)}; "
             failed.hint = f"{kept}open it again: mergepub resolve {shlex.quote(self.local.name)}"
@@ -166,7 +166,7 @@ class Resolving:
 
             record = record_of(self.checkout, self.local)
             show_conflicts(conflicts_in(conflict, record.base.version), self.local.name)
-        return edited(self.local.target, conflict)
+        return edited(self.local, conflict)
 
     def _conclude(self, conflict: Conflict, text: bytes) -> Outcome:
         with held(self.checkout):

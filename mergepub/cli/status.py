@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,8 +37,8 @@ def status_command(context: click.Context, /, files: tuple[str, ...], exit_code:
     stores, found, unreachable = Stores(context), list[Any](), list[UnavailableError]()
     for checkout, locals_ in checkouts:
         records = checkout.records() if locals_ is None else [record_of(checkout, local) for local in locals_]
-        for record in records:
-            found.append(_standing(stores, checkout, record, unreachable))
+        standings = [_standing(stores, checkout, record, unreachable) for record in records]
+        found += _with_moved(checkout, records, standings)
     return _answer(found, unreachable, json=given["json"], exit_code=exit_code)
 
 
@@ -55,6 +56,20 @@ def _standing(stores: Stores, checkout: Checkout, record: Record, unreachable: l
         return standing(None, checkout, record)
 
 
+def _with_moved(checkout: Checkout, records: Sequence[Record], standings: Sequence[Standing]) -> list[Standing]:
+    """The standings, of files that are missing with what they look to be called now."""
+    from dataclasses import replace
+
+    missing = [record for record, each in zip(records, standings, strict=True) if each.state == "missing"]
+    if not missing:
+        return list(standings)
+    from mergepub.checkout.moved import find_moved
+
+    moved = find_moved(checkout, missing)
+    pairs = zip(records, standings, strict=True)
+    return [replace(each, moved_to=moved[it.file].name) if it.file in moved else each for it, each in pairs]
+
+
 def _answer(found: list[Standing], unreachable: list[UnavailableError], *, json: bool, exit_code: bool) -> int:
     code = 3 if exit_code and any(standing.state == "conflict" for standing in found) else 0
     if unreachable:
@@ -66,6 +81,9 @@ def _answer(found: list[Standing], unreachable: list[UnavailableError], *, json:
     else:
         say("mergepub: nothing is tracked here")
         say("next: mergepub fetch PATH -o FILE")
+    for standing in found:
+        for line in status_files.standing_hints(standing):
+            say(line)
     if unreachable:
         say(f"mergepub: {unreachable[0].message}; what is newer there is not known")
     return code

@@ -36,6 +36,7 @@ class Standing:
     is that of the base, ``current`` the head's. ``line``: where FILE's first conflict block starts. ``unanswered``:
     something was sent and no answer came; ``interrupted``: a change of FILE was begun and neither finished nor undone.
     ``queued``: a publish waits in the local queue; ``unresolved``: branches of the document that nobody decided about.
+    ``moved_to``: what a file that is missing looks to be called now.
     """
 
     file: str
@@ -52,6 +53,7 @@ class Standing:
     interrupted: bool = False
     queued: bool = False
     unresolved: int = 0
+    moved_to: str | None = None
 
 
 def standing(store: Store | None, checkout: Checkout, record: Record) -> Standing:

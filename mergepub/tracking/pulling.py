@@ -144,13 +144,16 @@ class Taken:
     kept: tuple[str, ...] = ()
 
 
-def check_replaceable(checkout: Checkout, local: Local, document: Document) -> None:
-    """Refuse to replace a FILE that holds anything that is nowhere else.
+def check_replaceable(store: Store, checkout: Checkout, local: Local, document: Document) -> None:
+    """Refuse to replace a FILE that holds anything that is nowhere else, or is another document.
 
     Raises:
-        CheckoutError: FILE differs from its base, is in conflict, or is not tracked and holds other bytes.
+        CheckoutError: FILE differs from its base, is in conflict, is tracked as another document, or is not tracked and
+            holds other bytes.
     """
     here, record = local.read(), checkout.load(local)
+    if here is not None and record and (record.store, record.path) != (store.url, document.path):
+        raise _refused(local, document, f"is tracked as {record.path} in {record.store}", merges=False)
     if here is None or (here == document.body and not (record and record.clash)):
         return
     if record is None:
@@ -161,10 +164,12 @@ def check_replaceable(checkout: Checkout, local: Local, document: Document) -> N
         raise _refused(local, document, f"was edited since version {record.base.version}")
 
 
-def _refused(local: Local, document: Document, why: str, *, tracked: bool = True) -> CheckoutError:
+def _refused(local: Local, document: Document, why: str, *, tracked: bool = True, merges: bool = True) -> CheckoutError:
     name = quote(local.name)
     replacing = f"mergepub fetch {quote(document.path)} -o {name} --force"
     merging = f"merge: mergepub pull {name}" if tracked else ways_out(document.path, local.name)
+    if not merges:
+        merging = "name another file"
     return CheckoutError(
         f"{local.name} {why}; it was left as it is",
         reason="edited",
@@ -179,8 +184,9 @@ def fetch_into(store: Store, checkout: Checkout, local: Local, document: Documen
         CheckoutError: FILE holds something that is nowhere else, and ``force`` is False.
         OutputError: the disk refused.
     """
+    checkout.check_place(local)
     if not force:
-        check_replaceable(checkout, local, document)
+        check_replaceable(store, checkout, local, document)
     here, before = local.read(), _readable(checkout, local, force=force)
     if before is not None and (before.store, before.path) == (store.url, document.path):
         before = _settled(store, checkout, local, before)

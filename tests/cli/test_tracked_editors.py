@@ -99,11 +99,15 @@ def test_visual_comes_before_editor_and_may_hold_arguments(conflicted: Path, mer
     assert head(mergepub) == MENDED
 
 
-def test_an_editor_gets_a_copy_beside_the_file_with_its_suffix(conflicted: Path, mergepub: Runner, monkeypatch):
-    look = f"pathlib.Path('seen').write_text(str((str(file.parent), file.suffix, body == {MARKED!r}))); "
-    monkeypatch.setenv("EDITOR", editor("look", look + MEND))
+def test_an_editor_gets_a_copy_below_the_folder_of_the_file_hidden_and_with_its_suffix(
+    conflicted: Path, mergepub: Runner, monkeypatch
+):
+    look = f"folder = file.parent; seen = (str(folder.parent), folder.name[:10], file.suffix, body == {MARKED!r}); "
+    saved = "pathlib.Path('seen').write_text(str(seen)); file.with_name(file.name + '~').write_bytes(body); "
+    monkeypatch.setenv("EDITOR", editor("look", look + saved + MEND))
     assert mergepub("resolve", "guide.md").status == 0
-    assert Path("seen").read_text() == str((str(Path.cwd()), ".md", True))
+    assert Path("seen").read_text() == str((str(Path.cwd()), ".mergepub-", ".md", True))
+    assert left_over() == ["guide.md"], "an editor's backup of the copy goes with it"
 
 
 @pytest.mark.parametrize(
