@@ -250,6 +250,14 @@ def test_skill_tells_the_live_assignment_and_without_a_run_the_workflow_alone(da
     assert general.startswith("How to coordinate")
 
 
+def test_the_lists_of_commands_cut_no_sentence(daemon: Living) -> None:
+    for group in ((), ("run",), ("evidence",)):
+        page = daemon.mergepub("coord", *group, "--help").stdout.decode()
+        assert "Commands:" in page
+        assert "..." not in page.partition("Commands:")[2]
+        assert not re.search(r"^ +wrap ", page, re.MULTILINE)  # it is how the group itself is called
+
+
 VERBS = ("send", "ask", "reply", "inbox", "report", "status", "skill", "hook", "serve", "radar", "timeline")
 
 

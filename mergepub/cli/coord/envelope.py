@@ -25,6 +25,13 @@ ALWAYS = frozenset({"status", "send", "ask", "reply", "inbox", "report", "hook"}
 class CoordGroup(HelpInBytes, click.Group):
     """A group whose commands end in an envelope, also where they cannot be parsed."""
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Its commands, each with the whole of its first sentence."""
+        commands = [self.commands[name] for name in self.list_commands(ctx)]
+        rows = [(str(command.name), command.get_short_help_str(150)) for command in commands if not command.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what goes wrong is its envelope, and words on standard error."""
         kept = getattr(ctx, "_protected_args", None)  # the name; older releases of click say it openly

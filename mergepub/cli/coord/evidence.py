@@ -48,6 +48,7 @@ def show_command(ref: str, data_dir: str | None, json: bool) -> int:
         write_result(found)
         return 0
     facts = found | found.pop("captured")
+    del facts["ref"]  # it stands there already
     lines = [f"{name}: {_shown(value)}\n" for name, value in facts.items() if value not in ("", [], {})]
     write_stdout("".join(lines).encode("utf-8", "backslashreplace"))
     return 0

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _JSON = click.option("--json", "json", is_flag=True, help="Print one JSON object.")
 _WORKSPACE = click.option("--workspace", type=Label(), metavar="NAME", help="This workspace alone.")
 _EVERY = 1.0  # seconds between two pictures
+_NAMED = len("run-0123456789ab:")  # a peer is named to be typed again too
 _COLOURS = {"active": "bold red", "grace": "yellow"}
 
 
@@ -93,7 +94,7 @@ def _table(picture: dict[str, Any]) -> Table:
     # A run is named to be typed again, so its name is never broken over lines nor cut, however narrow the screen is.
     table.add_column(HEADINGS[0], no_wrap=True, min_width=max((len(row[0]) for row in rows), default=None))
     for heading in HEADINGS[1:]:
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", min_width=_NAMED if heading == HEADINGS[-1] else None)
     for *cells, state in rows:
         table.add_row(*(Text(cell) for cell in cells), style=_COLOURS.get(state, ""))
     return table
