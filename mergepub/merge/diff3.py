@@ -5,12 +5,17 @@ from __future__ import annotations
 from mergepub.merge.lines import converted_ending, offset_before_plain, plain
 from mergepub.merge.markers import SMALLEST
 from mergepub.merge.myers import edit_scripts
-from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, Region, anywhere, regions
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, anywhere, changes, covering
 from mergepub.merge.render import FAVOURS, STYLES, Rendering, render, trimmed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mergepub.merge.lines import Range
+    from mergepub.merge.regions import Change, Region
+
+    Bodies = tuple[bytes, bytes, bytes]
 
 _HEAD = 1 << 16  # bytes in which nearly every binary file holds a NUL
 
@@ -33,13 +38,14 @@ class Merged:
     ``unterminated`` the sides ("ours", "base", "theirs") whose text in a shown conflict has no newline at its end.
     """
 
-    __slots__ = ("_body", "conflicts", "marker_size", "pieces", "regions", "settled", "unterminated")
+    __slots__ = ("_body", "_changes", "_sizes", "conflicts", "marker_size", "pieces", "settled", "unterminated")
 
     def __init__(
         self,
         pieces: list[bytes | memoryview],
         conflicts: int,
-        regions: list[Region],
+        changes: list[Change],
+        sizes: tuple[int, int, int],
         marker_size: int,
         *,
         settled: int = 0,
@@ -47,11 +53,17 @@ class Merged:
     ) -> None:
         self.pieces = pieces
         self.conflicts = conflicts
-        self.regions = regions
         self.marker_size = marker_size
         self.settled = settled
         self.unterminated = unterminated
+        self._changes = changes
+        self._sizes = sizes
         self._body: bytes | None = None
+
+    @property
+    def regions(self) -> list[Region]:
+        """The regions of the merge in order; made anew at each call, most callers need none."""
+        return covering(self._changes, self._sizes)
 
     @property
     def body(self) -> bytes:
@@ -112,15 +124,15 @@ def diff3(
     _refuse_nul(base=base, ours=ours[:_HEAD], theirs=theirs[:_HEAD])
     how.ending = converted_ending(base, ours, theirs)
     texts = (base, ours, theirs) if how.ending is None else (plain(base), plain(ours), plain(theirs))
-    found = _find_regions(texts, touching=adjacent == "conflict", engine=engine)
+    found = _find_changes(texts, touching=adjacent == "conflict", engine=engine)
     if anywhere(b"\0", found, b"", *texts[1:]):
         _refuse_nul(ours=ours, theirs=theirs)
     found = _refined(found, texts, words=granularity == "word", trim=style != "diff3")
     return _rendered(found, base, ours, theirs, how)
 
 
-def _refined(found: list[Region], texts: tuple[bytes, bytes, bytes], *, words: bool, trim: bool) -> list[Region]:
-    """The regions with their conflicts made fewer, or smaller."""
+def _refined(found: list[Change], texts: Bodies, *, words: bool, trim: bool) -> list[Change]:
+    """The changes with their conflicts made fewer, or smaller."""
     if words:
         from mergepub.merge.words import settled_by_words  # noqa: PLC0415 - opt-in, kept out of the start-up
 
@@ -128,7 +140,7 @@ def _refined(found: list[Region], texts: tuple[bytes, bytes, bytes], *, words: b
     return trimmed(found, texts[1], texts[2]) if trim else found
 
 
-def _rendered(found: list[Region], base: bytes, ours: bytes, theirs: bytes, how: Rendering) -> Merged:
+def _rendered(found: list[Change], base: bytes, ours: bytes, theirs: bytes, how: Rendering) -> Merged:
     if how.ending is not None:
         found = _as_given(found, base, ours, theirs)
     result = render(found, base, ours, theirs, how)
@@ -136,21 +148,21 @@ def _rendered(found: list[Region], base: bytes, ours: bytes, theirs: bytes, how:
         result.pieces,
         result.conflicts,
         found,
+        (len(base), len(ours), len(theirs)),
         result.marker_size,
         settled=result.settled,
         unterminated=result.unterminated,
     )
 
 
-def _find_regions(texts: tuple[bytes, bytes, bytes], *, touching: bool, engine: str) -> list[Region]:
-    base, ours, theirs = texts
+def _find_changes(texts: Bodies, *, touching: bool, engine: str) -> list[Change]:
     if engine == "merge3":
-        from mergepub.merge.merge3_engine import merge3_regions  # noqa: PLC0415 - an extra, imported when it is asked for
+        from mergepub.merge.merge3_engine import merge3_changes  # noqa: PLC0415 - an extra, imported when it is asked for
 
-        return merge3_regions(base, ours, theirs)
-    scripts = edit_scripts(base, ours, theirs)
-    found = regions(base, ours, theirs, *scripts, touching=touching)
-    if any(region.kind == CONFLICT for region in found):
+        return merge3_changes(*texts)
+    scripts = edit_scripts(*texts)
+    found = changes(texts, *scripts, touching=touching)
+    if any(change[0] == CONFLICT for change in found):
         from mergepub.merge.ties import without_ties  # noqa: PLC0415 - most merges have no conflict
 
         return without_ties(found, texts, scripts, touching=touching)
@@ -167,8 +179,8 @@ def _by_law(base: bytes, ours: bytes, theirs: bytes, marker_size: int) -> Merged
         kind = THEIRS
     else:
         return None
-    whole = Region(kind, (0, len(base)), (0, len(ours)), (0, len(theirs)))
-    return Merged([theirs if kind == THEIRS else ours], 0, [whole], marker_size)
+    b, o, t = sizes = len(base), len(ours), len(theirs)
+    return Merged([theirs if kind == THEIRS else ours], 0, [(kind, 0, b, 0, o, 0, t, None)], sizes, marker_size)
 
 
 def _refuse_nul(**bodies: bytes) -> None:
@@ -182,17 +194,23 @@ def _refuse_nul(**bodies: bytes) -> None:
             )
 
 
-def _as_given(found: list[Region], base: bytes, ours: bytes, theirs: bytes) -> list[Region]:
-    """The regions of the plain texts, as ranges into the bodies as they were given."""
-    at = [0, 0, 0]
-    for region in found:
-        spans = []
-        for side, (body, span) in enumerate(((base, region.base), (ours, region.ours), (theirs, region.theirs))):
-            end = offset_before_plain(body, at[side], span[1] - span[0])
-            spans.append((at[side], end))
-            at[side] = end
-        region.base, region.ours, region.theirs = spans
-    return found
+def _as_given(found: list[Change], base: bytes, ours: bytes, theirs: bytes) -> list[Change]:
+    """The changes of the plain texts, as ranges into the bodies as they were given."""
+    b = _given(base, [change[1:3] for change in found])
+    o = _given(ours, [change[3:5] for change in found])
+    t = _given(theirs, [change[5:7] for change in found])
+    spans = zip(found, b, o, t, strict=True)
+    return [(change[0], *in_base, *in_ours, *in_theirs, change[7]) for change, in_base, in_ours, in_theirs in spans]
+
+
+def _given(body: bytes, spans: Iterable[Range]) -> Iterator[Range]:
+    """Ranges of a plain text, in order, as ranges of the body as it was given."""
+    done = end = 0
+    for plain_start, plain_end in spans:
+        start = offset_before_plain(body, end, plain_start - done)
+        end = offset_before_plain(body, start, plain_end - plain_start)
+        done = plain_end
+        yield start, end
 
 
 def _check(**choices: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The merge3 library behind ``diff3()``: its matching, our regions, rendering and laws.
+"""The merge3 library behind ``diff3()``: its matching, our changes, rendering and laws.
 
 merge3 is an optional extra. It is there to prove that the engine can be swapped, and for whoever trusts it more. By
 design it conflicts on adjacent edits, and it does not slide insertions to a canonical place.
@@ -9,17 +9,15 @@ from __future__ import annotations
 from itertools import accumulate
 
 from mergepub.errors import InputError
-from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, UNCHANGED, Region
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mergepub.merge.lines import Range
-
-    Triple = tuple[int, int, int]
+    from mergepub.merge.regions import Change
 
 
-def merge3_regions(base: bytes, ours: bytes, theirs: bytes) -> list[Region]:
-    """The regions of a merge as merge3 finds them.
+def merge3_changes(base: bytes, ours: bytes, theirs: bytes) -> list[Change]:
+    """The changes of a merge as merge3 finds them.
 
     Raises:
         InputError: The library is not installed.
@@ -30,25 +28,21 @@ def merge3_regions(base: bytes, ours: bytes, theirs: bytes) -> list[Region]:
         raise InputError(
             'The engine merge3 is not installed; install it with: pip install "mergepub[merge3]"'
         ) from error
-    bodies = (base, ours, theirs)
-    base_lines, our_lines, their_lines = lines = [_lines(body) for body in bodies]
-    starts = [[0, *accumulate(map(len, side))] for side in lines]
-    found: list[Region] = []
-    done = (0, 0, 0)
-    for b0, b1, o0, o1, t0, t1 in Merge3(base_lines, our_lines, their_lines).find_sync_regions():
-        changed = _spans(starts, done, (b0, o0, t0))
-        done = (b1, o1, t1)
-        found += (Region(_kind(bodies, changed), *changed), Region(UNCHANGED, *_spans(starts, (b0, o0, t0), done)))
-    return [region for region in found if any(start < end for start, end in (region.base, region.ours, region.theirs))]
+    base_lines, our_lines, their_lines = lines = [_lines(body) for body in (base, ours, theirs)]
+    b, o, t = ([0, *accumulate(map(len, side))] for side in lines)
+    found: list[Change] = []
+    b0 = o0 = t0 = 0
+    for b1, b2, o1, o2, t1, t2 in Merge3(base_lines, our_lines, their_lines).find_sync_regions():
+        if b0 < b1 or o0 < o1 or t0 < t1:
+            spans = b[b0], b[b1], o[o0], o[o1], t[t0], t[t1]
+            found.append(
+                (_kind(base[spans[0] : spans[1]], ours[spans[2] : spans[3]], theirs[slice(*spans[4:])]), *spans, None)
+            )
+        b0, o0, t0 = b2, o2, t2
+    return found
 
 
-def _spans(starts: list[list[int]], first: Triple, last: Triple) -> tuple[Range, Range, Range]:
-    base, ours, theirs = ((side[i], side[j]) for side, i, j in zip(starts, first, last, strict=True))
-    return base, ours, theirs
-
-
-def _kind(bodies: tuple[bytes, bytes, bytes], spans: tuple[Range, Range, Range]) -> str:
-    base, ours, theirs = (body[start:end] for body, (start, end) in zip(bodies, spans, strict=True))
+def _kind(base: bytes, ours: bytes, theirs: bytes) -> str:
     if ours == theirs:
         return BOTH
     if theirs == base:

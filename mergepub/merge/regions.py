@@ -1,13 +1,21 @@
-"""Two edit scripts against one base become regions: what is unchanged, whose change it is, what conflicts.
+"""Two edit scripts against one base become changes: whose each is, what conflicts, and which bytes of each body it is.
 
-A region is a kind and three byte ranges, at line boundaries, into the bodies as given; the regions of a merge follow
-each other and cover all three bodies. No text is copied here. The whole policy of what conflicts stands in two
-predicates, :func:`hunks_overlap` and :func:`insertion_fits`; how a conflict looks is no question of this module.
+A change is a flat tuple: thousands of them are made in the merge of a much edited document, and an object with three
+ranges in it costs six times as much. What stands between two changes did not change; nothing is written down for it.
+Whoever asks for regions gets values that cover all three bodies (:func:`covering`). No text is copied here. The whole
+policy of what conflicts stands in two predicates, :func:`hunks_overlap` and :func:`insertion_fits`; how a conflict
+looks is no question of this module.
 """
 
 from __future__ import annotations
 
 from mergepub.merge.lines import Range, ends_terminated, line_count, same_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Change = tuple[str, int, int, int, int, int, int, bytes | None]
 
 UNCHANGED = "unchanged"
 OURS = "ours"
@@ -20,7 +28,9 @@ Hunk = tuple[int, int, int, int]
 """Base start, base end, side start, side end: byte offsets; this base range became this range of the side."""
 
 _APART, _ONE_COPY, _CLASH = 0, 1, 2
-_AT_ONCE = 8192  # bytes that are searched for one byte in the time that it takes to look at a region
+_AT_ONCE = 16384  # bytes that are searched for one byte in the time that it takes to look at a change
+_FAR = 1 << 62  # behind every body
+_END: Hunk = (_FAR, _FAR, 0, 0)
 
 
 class Region:
@@ -53,16 +63,34 @@ class Region:
         return f"Region{self._values()!r}"
 
 
+def covering(found: Sequence[Change], sizes: tuple[int, int, int]) -> list[Region]:
+    """The changes of a merge as regions, and what did not change between them: together all of the three bodies.
+
+    Args:
+        found: The changes, in order.
+        sizes: The lengths of base, ours and theirs.
+    """
+    result: list[Region] = []
+    b = o = t = 0
+    for kind, b0, b1, o0, o1, t0, t1, text in found:
+        if b < b0:
+            result.append(Region(UNCHANGED, (b, b0), (o, o0), (t, t0)))
+        result.append(Region(kind, (b0, b1), (o0, o1), (t0, t1), text))
+        b, o, t = b1, o1, t1
+    if b < sizes[0]:
+        result.append(Region(UNCHANGED, (b, sizes[0]), (o, sizes[1]), (t, sizes[2])))
+    return result
+
+
 def hunks_overlap(h: Hunk, k: Hunk, *, touching: bool) -> bool:
     """Whether a hunk of one side and a hunk of the other change the same place of the base.
 
     They do where they change a common base line, insert at one point, or one inserts strictly inside what the other
     replaces. With ``touching`` (git's stricter reading) hunks that merely touch do so too.
     """
-    low, high = max(h[0], k[0]), min(h[1], k[1])
-    if touching or low != high:
-        return low <= high
-    return h[:2] == k[:2] or k[0] < low < k[1] or h[0] < low < h[1]
+    if touching:
+        return h[0] <= k[1] and k[0] <= h[1]
+    return (h[0] < k[1] and k[0] < h[1]) or h[:2] == k[:2]
 
 
 def insertion_fits(base: bytes, insertion: Hunk, hunk: Hunk, body: bytes) -> bool:
@@ -80,83 +108,65 @@ def insertion_fits(base: bytes, insertion: Hunk, hunk: Hunk, body: bytes) -> boo
     return True
 
 
-def regions(
-    base: bytes,
-    ours: bytes,
-    theirs: bytes,
-    ours_script: list[Hunk],
-    theirs_script: list[Hunk],
+def changes(
+    bodies: tuple[bytes, bytes, bytes],
+    our_script: Sequence[Hunk],
+    their_script: Sequence[Hunk],
     *,
     touching: bool = False,
     at: tuple[int, int, int] = (0, 0, 0),
-    end: int | None = None,
-) -> list[Region]:
-    """The regions of a merge, in base order.
+) -> list[Change]:
+    """The changes of a merge, in base order: hunks that concern each other together, every other alone.
 
     Args:
-        base: The common ancestor.
-        ours: Our body.
-        theirs: Their body.
-        ours_script: Canonical edit script from base to ours: hunks ascend, never touch, gaps are byte-equal.
-        theirs_script: The same from base to theirs.
+        bodies: The common ancestor, our body, their body.
+        our_script: Canonical edit script from base to ours: hunks ascend, never touch, gaps are byte-equal.
+        their_script: The same from base to theirs.
         touching: Hunks that merely touch conflict too (git's verdicts).
-        at: Where in base, ours and theirs to begin, for a part of a merge whose hunks alone the scripts hold.
-        end: Where in the base to end; None is its end.
+        at: Places in base, ours and theirs that belong together, at or above the first hunks.
     """
-    walk = _Walk(base, ours, theirs, touching)
-    walk.at = at
+    pair = _Pair(bodies, touching)
+    found: list[Change] = []
+    # Where a side's text is the base's, it stands so many bytes further down.
+    our_shift, their_shift = at[1] - at[0], at[2] - at[0]
+    ours, theirs = [*our_script, _END], [*their_script, _END]
     i = j = 0
-    while i < len(ours_script) and j < len(theirs_script):
-        h, k = ours_script[i], theirs_script[j]
-        # Most hunks concern nobody: two comparisons here spare them a call.
-        relation = _APART if h[1] < k[0] or k[1] < h[0] else walk.relation(h, k)
+    while True:
+        h0, h1, o0, o1 = h = ours[i]
+        k0, k1, t0, t1 = k = theirs[j]
+        if h0 == k0 == _FAR:
+            return found
+        relation = _APART if h1 < k0 or k1 < h0 else pair.relation(h, k)
         if relation != _APART:
-            i_end, j_end, clash = walk.group_from(ours_script, i, theirs_script, j, relation)
-            walk.take_group(ours_script[i:i_end], theirs_script[j:j_end], clash=clash)
-            i, j = i_end, j_end
+            group = i
+            i, j = i + 1, j + 1
+            start = h0 if h0 < k0 else k0
+            if ours[i][0] <= k1 or theirs[j][0] <= h1:
+                i, j, relation = pair.more(ours, i, theirs, j, relation)
+                _, h1, _, o1 = ours[i - 1]
+                _, k1, _, t1 = theirs[j - 1]
+            end = h1 if h1 > k1 else k1
+            spans = start, end, start + our_shift, o1 + end - h1, start + their_shift, t1 + end - k1
+            found.append((pair.kind(spans, ours[group:i], relation), *spans, None))
+            our_shift, their_shift = o1 - h1, t1 - k1
         elif h < k:
-            walk.take_ours(h)
+            found.append((OURS, h0, h1, o0, o1, h0 + their_shift, h1 + their_shift, None))
+            our_shift = o1 - h1
             i += 1
         else:
-            walk.take_theirs(k)
+            found.append((THEIRS, k0, k1, k0 + our_shift, k1 + our_shift, t0, t1, None))
+            their_shift = t1 - k1
             j += 1
-    for h in ours_script[i:]:
-        walk.take_ours(h)
-    for k in theirs_script[j:]:
-        walk.take_theirs(k)
-    walk.skip_to(len(base) if end is None else end)
-    return walk.found
 
 
-class _Walk:
-    """One walk over both scripts: groups hunks that concern each other, and writes down what becomes of each group."""
+class _Pair:
+    """What hunks of two sides are to each other."""
 
-    def __init__(self, base: bytes, ours: bytes, theirs: bytes, touching: bool) -> None:
-        self.base = base
-        self.ours = ours
-        self.theirs = theirs
+    __slots__ = ("base", "ours", "theirs", "touching")
+
+    def __init__(self, bodies: tuple[bytes, bytes, bytes], touching: bool) -> None:
+        self.base, self.ours, self.theirs = bodies
         self.touching = touching
-        self.found: list[Region] = []
-        self.at = (0, 0, 0)
-
-    def group_from(self, ours: list[Hunk], i: int, theirs: list[Hunk], j: int, relation: int) -> tuple[int, int, bool]:
-        """Where the group that starts with the related hunks i and j ends on each side, and whether its hunks clash.
-
-        Hunks of one side never touch, so only the last hunk of a group can concern the next one of the other side, and
-        it does not where it ends above that one.
-        """
-        h, k, worst = ours[i], theirs[j], relation
-        i, j = i + 1, j + 1
-        while True:
-            if i < len(ours) and ours[i][0] <= k[1] and (relation := self.relation(ours[i], k)) != _APART:
-                h = ours[i]
-                i += 1
-            elif j < len(theirs) and theirs[j][0] <= h[1] and (relation := self.relation(h, theirs[j])) != _APART:
-                k = theirs[j]
-                j += 1
-            else:
-                return i, j, worst == _CLASH
-            worst = max(worst, relation)
 
     def relation(self, h: Hunk, k: Hunk) -> int:
         """What a hunk of ours and a hunk of theirs are to each other that touch or overlap; others are apart."""
@@ -173,58 +183,33 @@ class _Walk:
             return _CLASH
         return _ONE_COPY if _already_holds(insertion, inserting, hunk, body) else _APART
 
-    def take_ours(self, hunk: Hunk) -> None:
-        """Write down a hunk that concerns none of theirs."""
-        b0, b1, _, o1 = hunk
-        b, _, t = self.at
-        self._take(OURS, b0, (b1, o1, t + b1 - b))
+    def more(self, ours: Sequence[Hunk], i: int, theirs: Sequence[Hunk], j: int, relation: int) -> tuple[int, int, int]:
+        """Where the group of hunks ends on each side that is known up to the hunks before i and j; its worst relation.
 
-    def take_theirs(self, hunk: Hunk) -> None:
-        """Write down a hunk that concerns none of ours."""
-        b0, b1, _, t1 = hunk
-        b, o, _ = self.at
-        self._take(THEIRS, b0, (b1, o + b1 - b, t1))
+        Hunks of one side never touch, so only the last hunk of a group can concern the next one of the other side, and
+        it does not where it ends above that one.
+        """
+        worst = relation
+        while True:
+            if ours[i][0] <= theirs[j - 1][1] and (relation := self.relation(ours[i], theirs[j - 1])) != _APART:
+                i += 1
+            elif theirs[j][0] <= ours[i - 1][1] and (relation := self.relation(ours[i - 1], theirs[j])) != _APART:
+                j += 1
+            else:
+                return i, j, worst
+            worst = max(worst, relation)
 
-    def take_group(self, ours: list[Hunk], theirs: list[Hunk], *, clash: bool) -> None:
-        """Write down hunks that concern each other."""
-        start, theirs_start = ours[0][0], theirs[0][0]
-        start = min(start, theirs_start)
-        _, end, _, o1 = ours[-1]
-        _, theirs_end, _, t1 = theirs[-1]
-        # After its last hunk a side's text is the base's, shifted by what its hunks added so far.
-        if end < theirs_end:
-            o1, end = o1 + theirs_end - end, theirs_end
-        else:
-            t1 += end - theirs_end
-        b, o, t = self.at
-        gap = start - b
-        kind = self._kind((start, end), (o + gap, o1), (t + gap, t1), ours, clash=clash)
-        self._take(kind, start, (end, o1, t1))
-
-    def _kind(self, base: Range, ours: Range, theirs: Range, our_hunks: list[Hunk], *, clash: bool) -> str:
-        old, new, other = base[1] - base[0], ours[1] - ours[0], theirs[1] - theirs[0]
-        if new == other and same_text(self.ours, ours, self.theirs, theirs):
+    def kind(self, spans: tuple[int, int, int, int, int, int], our_hunks: Sequence[Hunk], relation: int) -> str:
+        """What becomes of a group of hunks that covers these ranges of base, ours and theirs."""
+        b0, b1, o0, o1, t0, t1 = spans
+        old, new, other = b1 - b0, o1 - o0, t1 - t0
+        if new == other and same_text(self.ours, (o0, o1), self.theirs, (t0, t1)):
             return BOTH
-        if not clash:  # insertions that the other side's one replacing hunk already holds
+        if relation == _ONE_COPY:  # insertions that the other side's one replacing hunk already holds
             return OURS if any(h[0] < h[1] for h in our_hunks) else THEIRS
-        if old == new and same_text(self.base, base, self.ours, ours):
+        if old == new and same_text(self.base, (b0, b1), self.ours, (o0, o1)):
             return THEIRS
-        return OURS if old == other and same_text(self.base, base, self.theirs, theirs) else CONFLICT
-
-    def _take(self, kind: str, start: int, end: tuple[int, int, int]) -> None:
-        """Write down a region of this kind that begins at `start` in the base and ends at `end` in all three."""
-        self.skip_to(start)
-        b, o, t = self.at
-        self.at = b1, o1, t1 = end
-        self.found.append(Region(kind, (b, b1), (o, o1), (t, t1)))
-
-    def skip_to(self, position: int) -> None:
-        """Write down that nothing changed up to this position of the base."""
-        b, o, t = self.at
-        n = position - b
-        if n:
-            self.at = at = (position, o + n, t + n)
-            self.found.append(Region(UNCHANGED, (b, position), (o, at[1]), (t, at[2])))
+        return OURS if old == other and same_text(self.base, (b0, b1), self.theirs, (t0, t1)) else CONFLICT
 
 
 def _already_holds(insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -> bool:
@@ -238,8 +223,8 @@ def _already_holds(insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -
     return ends_terminated(body, (start, end - length)) and same_text(inserting, added, body, (end - length, end))
 
 
-def anywhere(text: bytes, found: list[Region], base: bytes, ours: bytes, theirs: bytes) -> bool:
-    """Whether a text without a line break stands anywhere in the three bodies, of which ``found`` are the regions.
+def anywhere(text: bytes, found: Sequence[Change], base: bytes, ours: bytes, theirs: bytes) -> bool:
+    """Whether a text without a line break stands anywhere in the three bodies, of which ``found`` are the changes.
 
     What did not change is looked at once, in the base, where the changes are few: they are most of a merge of a large
     document, and its whole cost is then not much more than reading it.
@@ -248,11 +233,7 @@ def anywhere(text: bytes, found: list[Region], base: bytes, ours: bytes, theirs:
         return True
     if len(found) * _AT_ONCE > len(ours) + len(theirs):
         return holds(ours, text, 0, len(ours)) or holds(theirs, text, 0, len(theirs))
-    return any(
-        holds(ours, text, *region.ours) or holds(theirs, text, *region.theirs)
-        for region in found
-        if region.kind != UNCHANGED
-    )
+    return any(holds(ours, text, change[3], change[4]) or holds(theirs, text, change[5], change[6]) for change in found)
 
 
 def holds(body: bytes, text: bytes, start: int, end: int) -> bool:

@@ -8,48 +8,51 @@ from __future__ import annotations
 
 from mergepub.merge.lines import LF, Range, common_head, common_tail, dominant_ending, ends_terminated, with_ending
 from mergepub.merge.markers import BASE, END, MIDDLE, SMALLEST, START, free_size, marker_line, sizes_in
-from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, Region, anywhere, holds
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, anywhere, holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from mergepub.merge.regions import Change
+
+    Pieces = list[bytes | memoryview]
 
 STYLES = ("merge", "diff3", "zdiff3")
 FAVOURS = ("ours", "theirs", "union")
 _SMALL = 4096  # bytes
+_MANY = 64  # pieces; more than this are written slower than they are joined,
+_JOINED = 1 << 22  # but for bodies of so many bytes, which nobody wants to copy
 
 
-def trimmed(found: Iterable[Region], ours: bytes, theirs: bytes) -> list[Region]:
-    """The regions with agreed lines out of every conflict at both ends; these become BOTH with an empty base range."""
-    result: list[Region] = []
-    for region in found:
-        if region.kind == CONFLICT and _may_agree(ours, region.ours, theirs, region.theirs):
-            result += _trimmed(region, ours, theirs)
+def trimmed(found: Iterable[Change], ours: bytes, theirs: bytes) -> list[Change]:
+    """The changes with agreed lines out of every conflict at both ends; these become BOTH with an empty base range.
+
+    Two bytes tell of most conflicts that neither the first nor the last lines agree.
+    """
+    result: list[Change] = []
+    for change in found:
+        kind, _, _, o0, o1, t0, t1, _ = change
+        if kind != CONFLICT or o0 == o1 or t0 == t1:
+            result.append(change)
+        elif ours[o0] == theirs[t0] or o1 - o0 == 1 or t1 - t0 == 1 or ours[o1 - 2] == theirs[t1 - 2]:
+            result += _trimmed(change, ours, theirs)
         else:
-            result.append(region)
+            result.append(change)
     return result
 
 
-def _may_agree(ours: bytes, our_span: Range, theirs: bytes, their_span: Range) -> bool:
-    """Whether two bytes allow that the first or the last lines are the same: most conflicts are told by them."""
-    (o0, o1), (t0, t1) = our_span, their_span
-    if o0 == o1 or t0 == t1:
-        return False
-    return ours[o0] == theirs[t0] or o1 - o0 == 1 or t1 - t0 == 1 or ours[o1 - 2] == theirs[t1 - 2]
-
-
-def _trimmed(region: Region, ours: bytes, theirs: bytes) -> list[Region]:
-    (o0, o1), (t0, t1) = region.ours, region.theirs
-    head = common_head(ours, region.ours, theirs, region.theirs)
+def _trimmed(conflict: Change, ours: bytes, theirs: bytes) -> list[Change]:
+    _, b0, b1, o0, o1, t0, t1, _ = conflict
+    head = common_head(ours, (o0, o1), theirs, (t0, t1))
     tail = common_tail(ours, (o0 + head, o1), theirs, (t0 + head, t1))
     if not head and not tail:
-        return [region]
-    b0, b1 = region.base
-    parts = [Region(CONFLICT, region.base, (o0 + head, o1 - tail), (t0 + head, t1 - tail))]
+        return [conflict]
+    parts: list[Change] = [(CONFLICT, b0, b1, o0 + head, o1 - tail, t0 + head, t1 - tail, None)]
     if head:
-        parts.insert(0, Region(BOTH, (b0, b0), (o0, o0 + head), (t0, t0 + head)))
+        parts.insert(0, (BOTH, b0, b0, o0, o0 + head, t0, t0 + head, None))
     if tail:
-        parts.append(Region(BOTH, (b1, b1), (o1 - tail, o1), (t1 - tail, t1)))
+        parts.append((BOTH, b1, b1, o1 - tail, o1, t1 - tail, t1, None))
     return parts
 
 
@@ -87,17 +90,17 @@ class Rendered:
     __slots__ = ("conflicts", "marker_size", "pieces", "settled", "unterminated")
 
     def __init__(self, marker_size: int) -> None:
-        self.pieces: list[bytes | memoryview] = []
+        self.pieces: Pieces = []
         self.conflicts = 0
         self.settled = 0
         self.marker_size = marker_size
         self.unterminated: tuple[str, ...] = ()
 
 
-def render(found: list[Region], base: bytes, ours: bytes, theirs: bytes, how: Rendering) -> Rendered:
-    """The merged body in pieces, from regions that cover the bodies in order."""
+def render(found: Sequence[Change], base: bytes, ours: bytes, theirs: bytes, how: Rendering) -> Rendered:
+    """The merged body in pieces, from its changes."""
     renderer = _Renderer(base, ours, theirs, how)
-    conflicts = [region for region in found if region.kind == CONFLICT]
+    conflicts = [change for change in found if change[0] == CONFLICT]
     if conflicts:
         renderer.set_ending(found)
     if how.favour is None and conflicts:
@@ -110,7 +113,9 @@ def render(found: list[Region], base: bytes, ours: bytes, theirs: bytes, how: Re
         result.settled = len(conflicts)
     if conflicts:
         renderer.set_markers(result.marker_size)
-    renderer.write(found, result.pieces)
+    renderer.write(found, result.pieces, renderer.favoured if how.favour else renderer.marked)
+    if len(result.pieces) > _MANY and len(ours) + len(theirs) <= _JOINED:
+        result.pieces = [b"".join(result.pieces)]
     return result
 
 
@@ -125,7 +130,7 @@ class _Renderer:
         self.ending = b""
         self.markers = (b"", b"", b"", b"")
 
-    def set_ending(self, found: list[Region]) -> None:
+    def set_ending(self, found: Sequence[Change]) -> None:
         """Find the line ending of markers, and of what stands before one; once for all conflicts."""
         bodies = self.base, self.ours, self.theirs
         self.ending = self.how.ending or (dominant_ending(*bodies) if anywhere(b"\r", found, *bodies) else LF)
@@ -136,40 +141,43 @@ class _Renderer:
         start, base, middle, end = (marker_line(char, size, label, self.ending) for char, label in labelled)
         self.markers = (start, base, middle, end)
 
-    def write(self, found: list[Region], pieces: list[bytes | memoryview]) -> None:
-        """Append the text of all regions to `pieces`; neighbours from one side make one piece."""
-        conflict = self._marked if self.how.favour is None else self._favoured
-        converted, theirs_stands = self.how.ending is not None, False
-        start = end = 0  # what is still to be written of the side that stands
-        for region in found:
-            if region.kind == CONFLICT or region.text is not None or converted:
-                self._flush(pieces, theirs_stands, start, end)
-                start = end = 0
-                if region.kind == CONFLICT:
-                    conflict(region, pieces)
-                else:
-                    pieces.append(self._text(*_standing(region, self.ours, self.theirs)))
+    def write(self, found: Sequence[Change], pieces: Pieces, conflict: Callable[[Change, Pieces], None]) -> None:
+        """Append the text of the merge to `pieces`; what did not change stands in one piece with a change beside it.
+
+        `conflict` appends what stands in the place of a conflict.
+        """
+        side, start = self.ours, 0  # what is still to be written: of this body, from there on
+        for change in found:
+            kind, _, _, o0, o1, t0, _, text = change
+            if kind in (BOTH, THEIRS if side is self.theirs else OURS):
                 continue
-            span = region.theirs if theirs_stands else region.ours
-            if span[0] != end or region.kind == (OURS if theirs_stands else THEIRS):
-                self._flush(pieces, theirs_stands, start, end)
-                theirs_stands = region.kind == THEIRS
-                start, end = region.theirs if theirs_stands else region.ours
-            else:
-                end = span[1]
-        self._flush(pieces, theirs_stands, start, end)
+            self._flush(pieces, side, start, t0 if side is self.theirs else o0)
+            if kind == THEIRS:
+                side, start = self.theirs, t0
+                continue
+            side, start = self.ours, o0 if kind == OURS else o1
+            if kind == CONFLICT:
+                conflict(change, pieces)
+            elif text is not None:
+                pieces.append(self._text(text, 0, len(text)))
+        self._flush(pieces, side, start, len(side))
 
-    def _flush(self, pieces: list[bytes | memoryview], theirs: bool, start: int, end: int) -> None:
+    def _flush(self, pieces: list[bytes | memoryview], side: bytes, start: int, end: int) -> None:
         if start < end:
-            pieces.append(part(self.theirs if theirs else self.ours, start, end))
+            pieces.append(self._text(side, start, end))
 
-    def _text(self, body: bytes, span: Range) -> bytes | memoryview:
-        if self.how.ending is None:
-            return part(body, *span)
-        return with_ending(body[slice(*span)], self.how.ending)
+    def _text(self, body: bytes, start: int, end: int) -> bytes | memoryview:
+        """A part of a body with the endings wanted; small ones copied: a view costs more, and joining it."""
+        if self.how.ending is not None:
+            return with_ending(body[start:end], self.how.ending)
+        if end - start <= _SMALL or end - start == len(body):
+            return body[start:end]
+        return memoryview(body)[start:end]
 
-    def _favoured(self, region: Region, pieces: list[bytes | memoryview]) -> None:
-        ours, theirs = self._text(self.ours, region.ours), self._text(self.theirs, region.theirs)
+    def favoured(self, conflict: Change, pieces: Pieces) -> None:
+        """Append the sides of a conflict that the favour lets stand."""
+        _, _, _, o0, o1, t0, t1, _ = conflict
+        ours, theirs = self._text(self.ours, o0, o1), self._text(self.theirs, t0, t1)
         if self.how.favour != "union":
             pieces.append(ours if self.how.favour == "ours" else theirs)
             return
@@ -177,34 +185,34 @@ class _Renderer:
         glued = second and bytes(first[-1:]) not in (b"", b"\n")
         pieces += [first, self.ending, second] if glued else [first, second]
 
-    def _marked(self, region: Region, pieces: list[bytes | memoryview]) -> None:
+    def marked(self, conflict: Change, pieces: Pieces) -> None:
+        """Append a conflict with its markers."""
+        _, b0, b1, o0, o1, t0, t1, _ = conflict
         start, base, middle, end = self.markers
-        pieces.append(start)
-        self._section(self.ours, region.ours, pieces)
+        pieces += (start, self._section(self.ours, o0, o1))
         if self.how.style != "merge":
-            pieces.append(base)
-            self._section(self.base, region.base, pieces)
-        pieces.append(middle)
-        self._section(self.theirs, region.theirs, pieces)
-        pieces.append(end)
+            pieces += (base, self._section(self.base, b0, b1))
+        pieces += (middle, self._section(self.theirs, t0, t1), end)
 
-    def _section(self, body: bytes, span: Range, pieces: list[bytes | memoryview]) -> None:
-        pieces.append(self._text(body, span))
-        if span[1] == len(body) and not ends_terminated(body, span):
-            pieces.append(self.ending)
+    def _section(self, body: bytes, start: int, end: int) -> bytes | memoryview:
+        """A text shown in a conflict, ended so that a marker can follow."""
+        text = self._text(body, start, end)
+        if end == len(body) and not ends_terminated(body, (start, end)):
+            return bytes(text) + self.ending
+        return text
 
-    def _shown(self, region: Region) -> list[tuple[str, bytes, Range]]:
+    def _shown(self, conflict: Change) -> list[tuple[str, bytes, Range]]:
         """Side, body and range of every text that the style shows in a conflict."""
-        base = [] if self.how.style == "merge" else [("base", self.base, region.base)]
-        return [("ours", self.ours, region.ours), *base, ("theirs", self.theirs, region.theirs)]
+        base = [] if self.how.style == "merge" else [("base", self.base, conflict[1:3])]
+        return [("ours", self.ours, conflict[3:5]), *base, ("theirs", self.theirs, conflict[5:7])]
 
-    def unterminated(self, conflict: Region) -> Iterator[str]:
+    def unterminated(self, conflict: Change) -> Iterator[str]:
         """The shown sides whose text has no newline at its end."""
         for side, body, span in self._shown(conflict):
             if not ends_terminated(body, span):
                 yield side
 
-    def free_marker_size(self, found: list[Region], conflicts: list[Region]) -> int:
+    def free_marker_size(self, found: Sequence[Change], conflicts: Sequence[Change]) -> int:
         """One size at which no marker can be mistaken for text, nor text for a marker.
 
         Most documents hold nothing like a marker; to see that costs one search for each, from the first conflict to
@@ -218,29 +226,14 @@ class _Renderer:
         taken = self._sizes_inside(conflicts, chars) if chars else set()
         # Outside conflicts only a start marker can be misread.
         if anywhere(START * SMALLEST, found, self.base, self.ours, self.theirs):
-            for region in found:
-                if region.kind != CONFLICT:
-                    text = bytes(self._text(*_standing(region, self.ours, self.theirs)))
-                    taken |= sizes_in(text, 0, len(text), (START,))
+            pieces: Pieces = []
+            self.write(found, pieces, lambda _, pieces: pieces.append(LF))
+            outside = b"".join(pieces)
+            taken |= sizes_in(outside, 0, len(outside), (START,))
         return free_size(taken, self.how.marker_size)
 
-    def _sizes_inside(self, conflicts: list[Region], chars: list[bytes]) -> set[int]:
+    def _sizes_inside(self, conflicts: Sequence[Change], chars: list[bytes]) -> set[int]:
         """The sizes of all lines in conflicts, as they will be written, that read as markers of these characters."""
-        pieces: list[bytes | memoryview] = []
-        for region in conflicts:
-            for _, body, span in self._shown(region):
-                self._section(body, span, pieces)
-        inside = b"".join(pieces)
+        shown = [self._section(body, *span) for conflict in conflicts for _, body, span in self._shown(conflict)]
+        inside = b"".join(shown)
         return sizes_in(inside, 0, len(inside), chars)
-
-
-def _standing(region: Region, ours: bytes, theirs: bytes) -> tuple[bytes, Range]:
-    """The body and range whose text stands in the result for a region that is no conflict."""
-    if region.text is not None:
-        return region.text, (0, len(region.text))
-    return (theirs, region.theirs) if region.kind == THEIRS else (ours, region.ours)
-
-
-def part(body: bytes, start: int, end: int) -> bytes | memoryview:
-    """A part of a body: copied where it is small, which costs less than a view and is joined faster."""
-    return body[start:end] if end - start <= _SMALL or end - start == len(body) else memoryview(body)[start:end]

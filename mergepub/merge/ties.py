@@ -9,7 +9,7 @@ the canonical place stands, so that the same insertion made by both sides keeps 
 from __future__ import annotations
 
 from mergepub.merge.lines import ends_terminated, same_text
-from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, Region, regions
+from mergepub.merge.regions import CONFLICT, OURS, THEIRS, changes
 from mergepub.merge.weak import weak_lines
 
 TYPE_CHECKING = False
@@ -17,82 +17,89 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mergepub.merge.lines import Range
-    from mergepub.merge.regions import Hunk
+    from mergepub.merge.regions import Change, Hunk
 
     Bodies = tuple[bytes, bytes, bytes]
     Scripts = tuple[list[Hunk], list[Hunk]]
 
 
-def without_ties(found: list[Region], bodies: Bodies, scripts: Scripts, *, touching: bool) -> list[Region]:
-    """The regions, without those conflicts that a higher place of a hunk dissolves.
+def without_ties(found: list[Change], bodies: Bodies, scripts: Scripts, *, touching: bool) -> list[Change]:
+    """The changes, without those conflicts that a higher place of a hunk dissolves.
 
     Args:
-        found: The regions of a merge.
+        found: The changes of a merge.
         bodies: Base, ours and theirs.
         scripts: The canonical scripts from base to ours and to theirs, of which ``found`` was made.
-        touching: As in :func:`mergepub.merge.regions.regions`.
+        touching: As in :func:`mergepub.merge.regions.changes`.
     """
-    places = [region.base for region in found if region.kind == CONFLICT]
+    places = [(b0, b1) for kind, b0, b1, *_ in found if kind == CONFLICT]
     ours, our_joints = joined_up(bodies[0], bodies[1], scripts[0], places)
     theirs, their_joints = joined_up(bodies[0], bodies[2], scripts[1], places)
-    joints = sorted(our_joints + their_joints)
-    if not joints:
+    if not our_joints and not their_joints:
         return found
-    result: list[Region] = []
-    for stretch in _stretches(found, joints):
-        if len(stretch) > 1 and any(region.kind == UNCHANGED for region in stretch):
-            result += _better(stretch, bodies, (ours, theirs), touching)
-        else:
-            result += stretch
-    return result
+    result: list[Change] = []
+    done = 0
+    for start, end in _stretches(found, sorted(our_joints + their_joints)):
+        result += found[done:start]
+        result += _better(found[start:end], bodies, (ours, theirs), touching)
+        done = end
+    return result + found[done:]
 
 
-def _stretches(found: list[Region], joints: list[Range]) -> Iterator[list[Region]]:
-    """The regions cut at every unchanged one that no joint reaches over, each of these a stretch of its own."""
-    stretch: list[Region] = []
-    reach, following = 0, iter([*joints, (found[-1].base[1] + 1, 0)])
-    start, end = next(following)
-    for region in found:
-        while start <= region.base[0]:
-            reach = max(reach, end)
-            start, end = next(following)
-        if region.kind != UNCHANGED or region.base[0] < reach:
-            stretch.append(region)
-            continue
-        yield stretch
-        yield [region]
-        stretch = []
-    yield stretch
+def _stretches(found: Sequence[Change], joints: Sequence[Range]) -> Iterator[tuple[int, int]]:
+    """Where runs of changes start and end, of which a joint reaches over what did not change between two of them."""
+    from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
+
+    ends = [change[2] for change in found]
+    first, last = 0, -1
+    for start, end in joints:
+        below = bisect_left(ends, start)
+        if below > last:
+            if _gap_within(found, first, last):
+                yield first, last + 1
+            first = last = below
+            while first and found[first - 1][2] == found[first][1]:
+                first -= 1
+        last = max(last, bisect_left(ends, end))
+        while last + 1 < len(found) and found[last + 1][1] == found[last][2]:
+            last += 1
+    if _gap_within(found, first, last):
+        yield first, last + 1
 
 
-def _better(stretch: list[Region], bodies: Bodies, scripts: Scripts, touching: bool) -> list[Region]:
+def _gap_within(found: Sequence[Change], first: int, last: int) -> bool:
+    """Whether anything that did not change stands between the changes from the first to the last."""
+    return any(found[n][2] < found[n + 1][1] for n in range(first, last))
+
+
+def _better(stretch: list[Change], bodies: Bodies, scripts: Scripts, touching: bool) -> list[Change]:
     """A stretch as the other scripts have it, where that leaves fewer conflicts."""
     from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
 
-    first, end = stretch[0], stretch[-1].base[1]
-    at = (first.base[0], first.ours[0], first.theirs[0])
-    ours, theirs = (script[bisect_left(script, at[:1]) : bisect_left(script, (end + 1,))] for script in scripts)
-    other = regions(*bodies, ours, theirs, touching=touching, at=at, end=end)
+    _, b, end, o, _, t, *_ = stretch[0]
+    end = stretch[-1][2]
+    ours, theirs = (script[bisect_left(script, (b,)) : bisect_left(script, (end + 1,))] for script in scripts)
+    other = changes(bodies, ours, theirs, touching=touching, at=(b, o, t))
     return other if _conflicts(other) < _conflicts(stretch) and not _doubles(other, bodies) else stretch
 
 
-def _doubles(found: list[Region], bodies: Bodies) -> bool:
+def _doubles(found: Sequence[Change], bodies: Bodies) -> bool:
     """Whether both sides bring in one line, each at a place of its own: what they clash over would stand twice."""
     _, ours, theirs = bodies
-    our_lines = {line for region in found if region.kind == OURS for line in ours[slice(*region.ours)].split(b"\n")}
+    our_lines = {line for kind, _, _, o0, o1, *_ in found if kind == OURS for line in ours[o0:o1].split(b"\n")}
     return any(
         line in our_lines and not weak_lines(line + b"\n")
-        for region in found
-        if region.kind == THEIRS
-        for line in theirs[slice(*region.theirs)].split(b"\n")
+        for kind, *_, t0, t1, _ in found
+        if kind == THEIRS
+        for line in theirs[t0:t1].split(b"\n")
     )
 
 
-def _conflicts(found: list[Region]) -> int:
-    return sum(region.kind == CONFLICT for region in found)
+def _conflicts(found: Sequence[Change]) -> int:
+    return sum(change[0] == CONFLICT for change in found)
 
 
-def joined_up(a: bytes, b: bytes, hunks: Sequence[Hunk], places: Sequence[Range]) -> tuple[list[Hunk], list[Range]]:
+def joined_up(a: bytes, b: bytes, hunks: list[Hunk], places: Sequence[Range]) -> tuple[list[Hunk], list[Range]]:
     """The script with its pure hunks at ``places`` moved up to join the hunk above, where that is as true a script.
 
     Args:
@@ -108,16 +115,18 @@ def joined_up(a: bytes, b: bytes, hunks: Sequence[Hunk], places: Sequence[Range]
     result: list[Hunk] = []
     joints: list[Range] = []
     chain: list[Hunk] = []  # the hunks that are joined in the last one of the result
-    for hunk in hunks:
-        joint = _joint(a, b, result[-1], hunk) if result else None
+    done = 0  # the hunks that are in the result
+    for k in [k for k, (a0, a1, b0, b1) in enumerate(hunks) if k and (a0 == a1 or b0 == b1)]:
+        hunk = hunks[k]
+        if k > done:
+            chain = [hunks[k - 1]]
+        joint = _joint(a, b, hunks[k - 1] if k > done else result[-1], hunk)
         if joint and any(_meets(part, places, ends) for part in (hunk, *chain)):
             joints.append((joint[0], hunk[1]))
-            result[-1] = joint
+            result[-1:] = [joint] if k == done else [*result[-1:], *hunks[done : k - 1], joint]
             chain.append(hunk)
-        else:
-            result.append(hunk)
-            chain = [hunk]
-    return result, joints
+            done = k + 1
+    return (result + hunks[done:], joints) if joints else (hunks, [])
 
 
 def _meets(hunk: Hunk, places: Sequence[Range], ends: Sequence[int]) -> bool:
@@ -129,14 +138,9 @@ def _meets(hunk: Hunk, places: Sequence[Range], ends: Sequence[int]) -> bool:
 
 
 def _joint(a: bytes, b: bytes, above: Hunk, hunk: Hunk) -> Hunk | None:
-    """Both hunks as one, the gap between them now below it; None where that is no script from ``a`` to ``b``."""
-    a0, a1, b0, b1 = hunk
-    if a0 == a1:
-        text, start, end = b, above[3], b1
-    elif b0 == b1:
-        text, start, end = a, above[1], a1
-    else:
-        return None
+    """Both hunks, the lower one pure, as one; the gap now below it. None where that is no script from a to b."""
+    a0, a1, _, b1 = hunk
+    text, start, end = (b, above[3], b1) if a0 == a1 else (a, above[1], a1)
     gap = a0 - above[1]
     last = end - gap
     if text[start] != text[last] or not same_text(text, (start, start + gap), text, (last, end)):

@@ -12,11 +12,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 from mergepub.merge.myers import edit_script
-from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, WORDS, Region, regions
+from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, WORDS, Region, changes, covering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from mergepub.merge.regions import Change
 
 _TOP, _BREAK, _BOTTOM = b"\0^", b"\0", b"\0$"
 """Keys: the start of a text, a line break, the end of a text. No word holds a NUL byte, no indentation a ^ or $."""
@@ -24,23 +26,25 @@ _TOP, _BREAK, _BOTTOM = b"\0^", b"\0", b"\0$"
 _NO_WORD = bytes(byte for byte in range(128) if not chr(byte).isalnum())
 
 
-def settled_by_words(found: Sequence[Region], base: bytes, ours: bytes, theirs: bytes) -> list[Region]:
-    """The regions, with every conflict that can be settled word by word turned into a WORDS region."""
-    return [_settled(region, base, ours, theirs) if region.kind == CONFLICT else region for region in found]
+def settled_by_words(found: Sequence[Change], base: bytes, ours: bytes, theirs: bytes) -> list[Change]:
+    """The changes, with every conflict that can be settled word by word turned into one of kind WORDS."""
+    return [_settled(change, base, ours, theirs) if change[0] == CONFLICT else change for change in found]
 
 
-def _settled(region: Region, base: bytes, ours: bytes, theirs: bytes) -> Region:
-    text = merge_words(base[slice(*region.base)], ours[slice(*region.ours)], theirs[slice(*region.theirs)])
-    return region if text is None else Region(WORDS, region.base, region.ours, region.theirs, text)
+def _settled(conflict: Change, base: bytes, ours: bytes, theirs: bytes) -> Change:
+    _, b0, b1, o0, o1, t0, t1, _ = conflict
+    text = merge_words(base[b0:b1], ours[o0:o1], theirs[t0:t1])
+    return conflict if text is None else (WORDS, b0, b1, o0, o1, t0, t1, text)
 
 
 def merge_words(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """The text in which both sides' edits stand; None where they cannot both."""
     b, o, t = Tokens(base), Tokens(ours), Tokens(theirs)
     scripts = (edit_script(b.keys, side.keys, weak_rule=False) for side in (o, t))
-    found = regions(b.keys, o.keys, t.keys, *scripts, touching=True)
-    if any(region.kind == CONFLICT for region in found) or not words_between(found, b.keys):
+    changed = changes((b.keys, o.keys, t.keys), *scripts, touching=True)
+    if any(change[0] == CONFLICT for change in changed) or not words_between(changed, b.keys):
         return None
+    found = covering(changed, (len(b.keys), len(o.keys), len(t.keys)))
     if _phrases(o.keys, [r.ours for r in found if r.kind == OURS]) & _phrases(
         t.keys, [r.theirs for r in found if r.kind == THEIRS]
     ):
@@ -48,18 +52,12 @@ def merge_words(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     return b"".join(_written(found, b, o, t))
 
 
-def words_between(found: Sequence[Region], keys: bytes) -> bool:
+def words_between(changed: Sequence[Change], keys: bytes) -> bool:
     """Whether an unchanged word stands between each two changes of different sides; punctuation alone is no word."""
-    last = None
-    for region in found:
-        if region.kind == UNCHANGED:
-            if keys[slice(*region.base)].translate(None, _NO_WORD):
-                last = None
-        elif last not in (None, region.kind):
-            return False
-        else:
-            last = region.kind
-    return True
+    return all(
+        kind == next_kind or keys[end:start].translate(None, _NO_WORD)
+        for (kind, _, end, *_), (next_kind, start, *_) in pairwise(changed)
+    )
 
 
 def _phrases(keys: bytes, spans: list[tuple[int, int]]) -> set[tuple[bytes, bytes]]:

@@ -6,7 +6,7 @@ import pytest
 from mergepub.errors import BinaryBodyError, InputError
 from mergepub.merge import Merged, diff3
 from mergepub.merge.lines import converted_ending
-from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, UNCHANGED, Region, regions
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, UNCHANGED, Region, changes
 
 
 def text(*lines: str) -> bytes:
@@ -376,9 +376,16 @@ def test_regions_are_values() -> None:
 
 def test_a_clash_in_which_one_side_comes_to_the_bases_text_is_the_other_sides_change() -> None:
     script = [(0, 2, 0, 2)]
-    assert [r.kind for r in regions(b"a\n", b"a\n", b"b\n", script, script)] == [THEIRS]
-    assert [r.kind for r in regions(b"a\n", b"b\n", b"a\n", script, script)] == [OURS]
-    assert [r.kind for r in regions(b"a\n", b"b\n", b"c\n", script, script)] == [CONFLICT]
+    assert [kind for kind, *_ in changes((b"a\n", b"a\n", b"b\n"), script, script)] == [THEIRS]
+    assert [kind for kind, *_ in changes((b"a\n", b"b\n", b"a\n"), script, script)] == [OURS]
+    assert [kind for kind, *_ in changes((b"a\n", b"b\n", b"c\n"), script, script)] == [CONFLICT]
+
+
+def test_a_joint_that_begins_inside_a_conflict_leaves_the_insertion_just_above_it_alone() -> None:
+    base, theirs = b"1\n2\n3\n\n5\n", b"T1\nT2\nT3\n\n5\n"
+    merged = diff3(base, b"new\n1\n2\nO3\n\nmore\n\n5\n", theirs)
+    assert merged.conflicts == 1
+    assert merged.body.startswith(b"new\n<<<<<<< ours\n1\n2\nO3\n=======\nT1\n")
 
 
 def test_an_insertion_beside_an_edited_unterminated_last_line_conflicts() -> None:
