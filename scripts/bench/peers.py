@@ -5,14 +5,16 @@
     python3 scripts/bench/peers.py --output FILE NEAR  digest and conflicts of a marked body
 
 A process is measured by the user and system time of the child, the steadiest figure on a machine that others use too;
-a call by the processor time of the call alone, the files read and the modules imported, the median of a few. The
-driver stays small, because a child inherits its peak memory over exec.
+a call by the processor time of the call alone, the files read and the modules imported, the median of a few.
+Processes are started by a small one of their own (_runner.py), because a child inherits its starter's peak memory.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import select
 import shutil
 import signal
 import statistics
@@ -22,18 +24,22 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 PYTHON = sys.executable
-OURS, GIT, FLOOR = "mergepub", "git merge-file", "python -c pass"
+OURS, WORDS, GIT = "mergepub", "mergepub, by words", "git merge-file"
+WIGGLE, FLOOR = "wiggle -m", "python -c pass"
+MERGE = [str(Path(PYTHON).parent / "mergepub"), "merge", "-p", "-q"]
 REPEATS, PATIENCE = 7, 0.5  # a call is repeated so often, but not after so many seconds
 LABELS = ["-L", "ours", "-L", "base", "-L", "theirs"]
 
 COMMANDS: dict[str, list[str]] = {
-    OURS: [str(Path(PYTHON).parent / "mergepub"), "merge", "-p", "-q", "--adjacent", "conflict", *LABELS],
+    OURS: [*MERGE, "--adjacent", "conflict", *LABELS],
+    WORDS: [*MERGE, "--granularity", "word", *LABELS],
     GIT: ["git", "merge-file", "-p", "-q", *LABELS],
     "diff3 -m": ["diff3", "-m", *LABELS],
     "merge3": [PYTHON, "-m", "merge3"],
-    "wiggle -m": ["wiggle", "-m"],
+    WIGGLE: ["wiggle", "-m"],
     FLOOR: [PYTHON, "-c", "pass"],
 }
 
@@ -102,20 +108,24 @@ def run_call(name: str, folder: Path, out: Path, limit: float) -> Run | None:
 
 
 def spawn(argv: list[str], out: Path, limit: float) -> Run | None:
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, str(out), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
-        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-    ]
-    child = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-    signal.setitimer(signal.ITIMER_REAL, limit)
-    _, status, usage = os.wait4(child, 0)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code == -signal.SIGKILL:
-        return None
-    return Run(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, code)
+    """Run a command in the runner's care, killed after `limit` seconds of wall time; None then."""
+    requests, answers = runner()
+    requests.write("\t".join([str(out), *argv]).encode() + b"\n")
+    child = int(answers.readline())
+    if not select.select([answers], [], [], limit)[0]:
+        os.kill(child, signal.SIGKILL)
+    code, seconds, peak = answers.readline().split()
+    return None if int(code) == -signal.SIGKILL else Run(float(seconds), int(peak) / 1024, int(code))
+
+
+@functools.cache
+def runner() -> tuple[IO[bytes], IO[bytes]]:
+    """The process that starts all others, see _runner.py: where it reads requests and where it answers, unbuffered."""
+    argv = [PYTHON, "-I", "-S", str(Path(__file__).with_name("_runner.py"))]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    assert process.stdin
+    assert process.stdout
+    return process.stdin, process.stdout
 
 
 def conflicts(lines: Iterable[bytes], near: int) -> int:
