@@ -25,6 +25,8 @@ from mergepub.service.labels import parse_number
 from mergepub.service.problems import ProblemError, bad_request, mismatch, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mergepub.service.exchange import Exchange
     from mergepub.stores.contract import Store
 
@@ -80,7 +82,7 @@ async def put_document(exchange: Exchange) -> Response:
     expected = _expected(exchange)
     options = _labels(exchange) | _provenance(exchange)
     body = await exchange.body()
-    receipt = await exchange.service.call(_publish, exchange.service.store, path, body, expected, options)
+    receipt = await _swapped(exchange, exchange.service.store.publish, path, body, expected=expected, options=options)
     return _receipt_response(receipt, receipt.merged_from or options["merged_from"])
 
 
@@ -93,7 +95,7 @@ async def post_document(exchange: Exchange) -> Response:
     if number is not None:
         options["expected"] = Version(parse_number("Mergepub-Expected-Version", number))
     body = await exchange.body()
-    receipt = await exchange.service.call(exchange.service.store.append, path, body, key=key, **options)
+    receipt: Receipt = await exchange.service.write(exchange.service.store.append, path, body, key=key, **options)
     return _receipt_response(receipt, None)
 
 
@@ -102,7 +104,7 @@ async def delete_document(exchange: Exchange) -> Response:
     path = _writable(exchange, "publish")
     expected = _expected(exchange)
     options = _labels(exchange)
-    receipt = await exchange.service.call(_delete, exchange.service.store, path, expected, options)
+    receipt = await _swapped(exchange, exchange.service.store.delete, path, expected=expected, options=options)
     return Response(status_code=204, headers=_receipt_headers(receipt))
 
 
@@ -152,19 +154,22 @@ def _append_key(exchange: Exchange) -> str:
     return key
 
 
-# These run in the pool.
-
-
-def _publish(store: Store, path: str, body: bytes, expected: Expected, options: dict[str, Any]) -> Receipt:
+async def _swapped(
+    exchange: Exchange,
+    method: Callable[..., Receipt],
+    path: str,
+    *body: bytes,
+    expected: Expected,
+    options: dict[str, Any],
+) -> Receipt:
+    """What ``method``, a compare-and-swap, answers. That there is no document is a precondition that does not hold."""
+    service = exchange.service
     try:
-        return store.publish(path, body, _version(store, path, expected), **options)
-    except NotFoundError:
-        raise _nothing_to_match(path, expected) from None
-
-
-def _delete(store: Store, path: str, expected: Expected, options: dict[str, str]) -> Receipt:
-    try:
-        return store.delete(path, _version(store, path, expected), **options)
+        version = Version(expected.number)
+        if expected.incarnation is not None or expected.foreign:
+            version = await service.call(_version, service.store, path, expected)
+        receipt: Receipt = await service.write(method, path, *body, version, **options)
+        return receipt
     except NotFoundError:
         raise _nothing_to_match(path, expected) from None
 
@@ -176,13 +181,11 @@ def _nothing_to_match(path: str, expected: Expected) -> VersionConflictError:
 
 
 def _version(store: Store, path: str, expected: Expected) -> Version:
-    """The version that a write builds on; a tag is refused here unless it is of the head's incarnation.
+    """The version that a tag names; refused here unless it is of the head's incarnation. Runs in the pool.
 
     Looking before writing is enough: numbers never repeat, so when the document is deleted and created again in
     between, the compare-and-swap on the number fails.
     """
-    if expected.incarnation is None and not expected.foreign:
-        return Version(expected.number)
     head = next(store.versions(path, limit=1))
     if head.incarnation == expected.incarnation:
         return Version(expected.number)

@@ -6,8 +6,9 @@ Endpoints read requests through this and answer with Starlette responses; readin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -15,6 +16,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from mergepub.service.access import ANYBODY, Access, Caller
 from mergepub.service.metrics import Metrics
 from mergepub.service.problems import ProblemError, bad_request, refuse, too_large
+from mergepub.service.writing import Writer
+from mergepub.stores.groupcommit import AloneError
+from mergepub.stores.sql import SqlStore
 from mergepub.stores.tokens import token_store
 
 if TYPE_CHECKING:
@@ -28,6 +32,9 @@ T = TypeVar("T")
 
 SCOPE_KEY = "mergepub"
 
+SMALL = 64 * 1024
+"""Bytes of a body that are checked on the event loop; of larger ones the digest is a thread's work."""
+
 
 class Service:
     """What all requests of one worker share."""
@@ -37,12 +44,24 @@ class Service:
         self.store = store
         self.metrics = Metrics()
         self.pool: Executor = ThreadPoolExecutor(settings.limits.threads, thread_name_prefix="store")
+        self._writer = Writer(store, self.pool) if isinstance(store, SqlStore) else None
         tokens = token_store(store)
         self.access = Access(partial(self.call, tokens.load) if tokens else None, settings.token_poll)
 
     async def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Run a blocking call of the store in the pool, whose size bounds how many there are at a time."""
         return await asyncio.get_running_loop().run_in_executor(self.pool, partial(function, *args, **kwargs))
+
+    async def write(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """As ``call``, of a writing ``method`` of the store; together with others where the store can do that."""
+        if self._writer is None:
+            return await self.call(method, *args, **kwargs)
+        make = partial(self._writer.store.order, method.__name__, *args, **kwargs)
+        large = any(isinstance(each, bytes) and len(each) > SMALL for each in args)
+        order = await self.call(make) if large else make()
+        with suppress(AloneError):
+            return await self._writer.write(order)
+        return await self.call(self._writer.store.write, order)
 
     @property
     def body_limit(self) -> int:

@@ -30,9 +30,10 @@ import psycopg
 from mergepub.errors import ContentionError, MergepubError, NotFoundError
 from mergepub.stores import postgres_schema
 from mergepub.stores.contract import now
-from mergepub.stores.postgres_batch import AloneError, PostgresGroup
+from mergepub.stores.groupcommit import AloneError, Job
+from mergepub.stores.postgres_batch import PostgresBatch
 from mergepub.stores.postgres_wire import Binary, Connection, Pool, settings_of, translated
-from mergepub.stores.sql import SCHEMA, Transaction
+from mergepub.stores.sql import SCHEMA, Order, Transaction
 from mergepub.stores.sqlbranching import SqlBranchStore
 from mergepub.values import dataclass
 
@@ -43,6 +44,9 @@ T = TypeVar("T")
 
 ATTEMPTS = 8
 """How often a write is begun, when another one gets in its way, before it is a ``ContentionError``."""
+
+LANES = 4
+"""Transactions at a time: while one waits for the disk, the next is made."""
 
 _LOCK = """SELECT (SELECT number FROM mergepub_schema), (SELECT version FROM heads WHERE path = %s FOR UPDATE)"""
 
@@ -65,12 +69,7 @@ class PostgresStore(SqlBranchStore):
         super().__init__(self._settings.url, max_body=max_body, clock=clock)
         self._pool = Pool(self._settings)
         self._stands = False  # whether the schema was found to be there and of our number
-        self._group = PostgresGroup(
-            self._connection,
-            lambda error, sent: translated(error, self.url, sent=sent),
-            pool_size=self._settings.pool_size,
-            patience=self._settings.statement_timeout,
-        )
+        self.lanes = min(LANES, self._settings.pool_size)
 
     def close(self) -> None:
         """Close the connections, those in use as soon as they come back. The next call makes new ones."""
@@ -104,11 +103,18 @@ class PostgresStore(SqlBranchStore):
             return operation(Transaction(Binary(connection), postgres_schema.DIALECT))
 
     def _write(self, path: str, operation: Callable[[Transaction], T], *, creates: bool = False) -> T:
-        if self._stands:
-            with suppress(AloneError):
-                return self._group.run(path, operation)
-        with self._group.alone():
+        with suppress(AloneError):  # at first without waiting for anybody
+            done: T = self.write_all([Order(path, operation)])[0].answer()
+            return done
+        with self._pool.patience():
             return self._write_alone(path, operation, creates)
+
+    def write_all(self, orders: Sequence[Order]) -> Sequence[Job]:
+        """See ``SqlStore.write_all``."""
+        jobs = [Job(order) for order in orders]
+        if self._stands:
+            PostgresBatch(jobs).write(self._connection, lambda error, sent: translated(error, self.url, sent=sent))
+        return jobs
 
     def _write_alone(self, path: str, operation: Callable[[Transaction], T], creates: bool) -> T:
         for _ in range(ATTEMPTS - 1):

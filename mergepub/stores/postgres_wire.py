@@ -154,6 +154,7 @@ class Pool:
     def _begin(self) -> None:
         self._owner = os.getpid()
         self._slots = threading.BoundedSemaphore(self._settings.pool_size)
+        self._patient = threading.BoundedSemaphore(max(1, self._settings.pool_size // 2))
         self._idle: deque[Connection] = deque()
         self._generation = 0  # counts the closings
 
@@ -182,6 +183,21 @@ class Pool:
                 self._take_back(connection, keep=generation == self._generation)
         finally:
             self._slots.release()
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Be one of few at a time who may wait for others with a connection in hand: half of all stay free of that.
+
+        Raises:
+            UnavailableError: too many wait already.
+        """
+        patient = self._patient
+        if not patient.acquire(timeout=self._settings.statement_timeout):
+            raise UnavailableError("too many writers wait for documents that others hold; try again")
+        try:
+            yield
+        finally:
+            patient.release()
 
     def close(self) -> None:
         """Close the connections, those in use as soon as they come back. The next call makes new ones."""

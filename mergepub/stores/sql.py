@@ -15,16 +15,20 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import field, replace
 from hashlib import sha256
 from shlex import quote
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mergepub.documents import EVENTS, TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
 from mergepub.errors import ContentionError, InputError, InvalidStoreError
 from mergepub.stores import refusals
 from mergepub.stores.contract import MAX_BODY, Capabilities, incarnation_id, integer_version, now
 from mergepub.values import dataclass
+
+if TYPE_CHECKING:
+    from mergepub.stores.groupcommit import Job
 
 T = TypeVar("T")
 
@@ -274,6 +278,15 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """A write that is checked and ready: what ``_write`` of a store takes. Made by ``SqlStore.order``."""
+
+    path: str
+    operation: Callable[[Transaction], Any]
+    creates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """The head of a document; ``digest`` is None when it is a tombstone. Fields in the order of ``HEAD``.
 
@@ -314,12 +327,42 @@ class Write:
 
 
 class SqlStore(ABC):
-    """The contract on a SQL database."""
+    """The contract on a SQL database.
+
+    Beyond it, whoever has many writes at hand takes an ``order`` of each and gives them to ``write_all``.
+    """
+
+    lanes = 1
+    """How many calls of ``write_all`` at a time gain anything."""
 
     def __init__(self, url: str, *, max_body: int | None, clock: Callable[[], str] = now) -> None:
         self._url = url
         self._capabilities = Capabilities(branches=True, max_bytes=MAX_BODY if max_body is None else max_body)
         self._clock = clock
+        self._ordering: SqlStore | None = None
+
+    def order(self, method: str, *args: Any, **kwargs: Any) -> Order:
+        """What the writing ``method`` of this name would do, checked as it does and not done yet; safe for threads.
+
+        Raises: what the method raises without looking into the store.
+        """
+        if self._ordering is None:
+            twin = copy(self)
+            twin._write = Order  # type: ignore[assignment,method-assign]  # an order takes the same and does nothing
+            self._ordering = twin
+        made: Order = getattr(self._ordering, method)(*args, **kwargs)
+        return made
+
+    def write(self, order: Order) -> Any:
+        """Do what ``order`` says, as the method would have that it was made by."""
+        return self._write(order.path, order.operation, creates=order.creates)
+
+    @abstractmethod
+    def write_all(self, orders: Sequence[Order]) -> Sequence[Job]:
+        """Do what ``orders`` say, in one transaction as far as possible; see groupcommit.py. Raises nothing.
+
+        The answer of each is in its job, in the same order; those that say ``AloneError`` are still to be written.
+        """
 
     @abstractmethod
     def _read(self, operation: Callable[[Transaction], T]) -> T:
@@ -428,11 +471,17 @@ class SqlStore(ABC):
         """See ``Store.verify``. Each document is checked in one consistent state."""
         from mergepub.stores import sqlverify  # noqa: PLC0415 - no other command needs it
 
-        if path is None:
-            yield from self._read(self._damages)
-        paths = [path] if path else self._read(sqlverify.paths)
-        for name in paths:
-            yield from self._read(lambda tx, name=name: sqlverify.faults(tx, name))  # type: ignore[misc]  # a default binds the loop's value; mypy cannot infer it
+        yield from self._read(self._damages if path is None else lambda _: [])
+        for name in [path] if path else self._read(sqlverify.paths):
+            yield from self._faults(name)
+
+    def _faults(self, path: str) -> list[str]:
+        from mergepub.stores import sqlverify  # noqa: PLC0415 - as above
+
+        try:
+            return self._read(lambda tx: sqlverify.faults(tx, path))
+        except InvalidStoreError as error:  # that this document cannot be read hides nothing about the others
+            return [f"{path}: {error.message}"]
 
     def _check(self, body: bytes, author: str, message: str, source: str | None = None) -> None:
         refusals.check_write(body, self._capabilities.max_bytes, author=author, message=message, source=source)

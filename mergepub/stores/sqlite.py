@@ -19,15 +19,18 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mergepub.errors import InputError, InvalidStoreError, MergepubError, NotFoundError, UnavailableError
 from mergepub.stores.contract import now
-from mergepub.stores.groupcommit import GroupCommit
-from mergepub.stores.sql import SCHEMA, Dialect, Transaction
+from mergepub.stores.sql import SCHEMA, Dialect, Order, Transaction
 from mergepub.stores.sqlbranching import SqlBranchStore
+from mergepub.stores.sqlite_types import TypedTransaction, mistyped
+
+if TYPE_CHECKING:
+    from mergepub.stores.groupcommit import Job
 
 T = TypeVar("T")
 
@@ -87,7 +90,6 @@ class SqliteStore(SqlBranchStore):
         self._idle: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
         self._owner: tuple[int, ...] = ()
-        self._group = GroupCommit(self._writing)
 
     def close(self) -> None:
         """Release all connections. The next call opens new ones."""
@@ -101,7 +103,7 @@ class SqliteStore(SqlBranchStore):
             if self._is_missing():
                 raise self._missing()
             with self._connection() as connection, self._transaction(connection, "BEGIN"):
-                return operation(Transaction(connection, _DIALECT))
+                return operation(TypedTransaction(connection, _DIALECT))
 
     def _write(self, path: str, operation: Callable[[Transaction], T], *, creates: bool = False) -> T:  # noqa: ARG002 - SQLite locks the whole store
         with self._translated():
@@ -111,12 +113,27 @@ class SqliteStore(SqlBranchStore):
                 done = self._created(operation)
                 if done is not None:
                     return done
-            return self._group.run(operation)
+            with self._connection() as connection, self._turn(connection):
+                return operation(TypedTransaction(connection, _DIALECT))
 
-    @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
-        with self._connection() as connection, self._turn(connection):
-            yield Transaction(connection, _DIALECT)
+    def write_all(self, orders: Sequence[Order]) -> Sequence[Job]:
+        """See ``SqlStore.write_all``."""
+        from mergepub.stores.groupcommit import Job  # noqa: PLC0415 - a command writes one by one
+        from mergepub.stores.sqlite_batch import SqliteBatch  # noqa: PLC0415
+
+        jobs = [Job(order) for order in orders]
+        begun = False
+        try:
+            with self._translated():
+                if self._is_missing():
+                    return jobs
+                with self._connection() as connection, self._turn(connection):
+                    begun = True
+                    SqliteBatch(connection).write(jobs)
+        except Exception as error:
+            for job in jobs:  # where there was no transaction to be had, nobody has to wait for that again, one by one
+                job.end(None if begun else error)
+        return jobs
 
     def _damages(self, tx: Transaction) -> list[str]:
         damages = [str(said) for (said,) in tx.rows("PRAGMA integrity_check(20)") if said != "ok"]
@@ -277,7 +294,7 @@ class SqliteStore(SqlBranchStore):
         try:
             self._prepare(connection)
             with self._transaction(connection, "BEGIN IMMEDIATE"):
-                return operation(Transaction(connection, _DIALECT))
+                return operation(TypedTransaction(connection, _DIALECT))
         finally:
             connection.close()
 
@@ -322,8 +339,18 @@ class SqliteStore(SqlBranchStore):
             raise self._said(error) from error
         except UnicodeDecodeError as error:  # damaged bytes in what SQLite itself wanted to say
             raise self._damaged("it cannot be read") from error
+        except (AttributeError, TypeError, ValueError) as error:  # what a value of another type leads to, or a defect
+            found = self._mistyped()
+            if found is None:
+                raise
+            raise self._damaged(found) from error
         except OSError as error:
             raise UnavailableError(f"the store {self._file} cannot be opened: {error.strerror}") from error
+
+    def _mistyped(self) -> str | None:
+        with suppress(sqlite3.Error, OSError), self._connection() as connection:
+            return mistyped(connection)
+        return None
 
     def _said(self, error: sqlite3.Error) -> MergepubError:
         code = _code(error)

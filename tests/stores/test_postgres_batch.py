@@ -1,10 +1,9 @@
-"""Writers that share a transaction on PostgreSQL: every answer is its own, a yes is durable; none waits for another."""
+"""Writes that share a transaction on PostgreSQL: every answer is its own, a yes is durable; none waits for another."""
 
 from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,9 +19,10 @@ from mergepub.errors import (
     UnknownOutcomeError,
     VersionConflictError,
 )
-from mergepub.stores import postgres_batch
 from mergepub.stores.postgres import PostgresStore
+from mergepub.stores.postgres_batch import PostgresBatch
 from mergepub.stores.sql import Transaction
+from tests.stores.together import kept, together
 
 WRITERS = 24
 Call = Callable[[], object]
@@ -40,48 +40,19 @@ def store(postgres_url: str) -> Iterator[PostgresStore]:
 def batches(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the transactions from now on; 1 for each that a writer makes alone after all."""
     sizes: list[int] = []
-    run, alone = postgres_batch._Batch.run, store._write_once
+    write, alone = PostgresBatch.write, store._write_once
 
-    def counting(batch: postgres_batch._Batch, *how: object) -> None:
+    def counting(batch: PostgresBatch, *how: object) -> None:
         sizes.append(len(batch._jobs))
-        run(batch, *how)  # type: ignore[arg-type]  # handed on
+        write(batch, *how)  # type: ignore[arg-type]  # handed on
 
     def counting_alone(*how: object) -> object:
         sizes.append(1)
         return alone(*how)  # type: ignore[arg-type]  # handed on
 
-    monkeypatch.setattr(postgres_batch._Batch, "run", counting)
+    monkeypatch.setattr(PostgresBatch, "write", counting)
     monkeypatch.setattr(store, "_write_once", counting_alone)
     return sizes
-
-
-def kept(call: Call) -> object:
-    try:
-        return call()
-    except Exception as error:
-        return error
-
-
-def at_once(store: PostgresStore, calls: list[Call]) -> list[object]:
-    """Run ``calls`` in threads that all have to wait, so that they become one batch; their answers or errors."""
-    answers: list[object] = [None] * len(calls)
-
-    def run(index: int) -> None:
-        answers[index] = kept(calls[index])
-
-    group = store._group
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(calls))]
-    group._leaders += postgres_batch.LEADERS  # as if so many were under way
-    for index, thread in enumerate(threads):
-        thread.start()
-        while len(group._waiting) <= index and thread.is_alive():
-            time.sleep(0.001)
-    with group._mutex:
-        group._leaders -= postgres_batch.LEADERS
-        group._appoint()
-    for thread in threads:
-        thread.join(30)
-    return answers
 
 
 @contextmanager
@@ -96,11 +67,11 @@ def publishes(store: PostgresStore, paths: list[str], expected: Version = ABSENT
     return [partial(store.publish, path, path.encode(), expected) for path in paths]
 
 
-def test_writers_that_wait_share_one_transaction_and_each_has_its_answer(
+def test_writes_that_come_at_once_share_one_transaction_and_each_has_its_answer(
     store: PostgresStore, batches: list[int]
 ) -> None:
     paths = [f"/d/{number}" for number in range(WRITERS)]
-    answers = at_once(store, publishes(store, paths))
+    answers = together(store, publishes(store, paths))
     assert batches == [WRITERS]
     assert all(isinstance(answer, Receipt) and answer.version.number == 1 for answer in answers)
     assert [store.fetch(path).body for path in paths] == [path.encode() for path in paths]
@@ -120,7 +91,7 @@ def test_new_documents_next_versions_merges_and_tombstones_travel_together(
         lambda: store.delete("/c", Version(1)),
         lambda: store.publish("/first", b"2", Version(1)),
     ]
-    answers = at_once(store, calls)
+    answers = together(store, calls)
     assert all(isinstance(answer, Receipt) for answer in answers), answers
     assert batches == [5]
     assert store.fetch("/b").body == b"1\n2"
@@ -129,15 +100,9 @@ def test_new_documents_next_versions_merges_and_tombstones_travel_together(
     assert list(store.verify()) == []
 
 
-def test_a_transaction_has_a_limit_and_nobody_is_left_out(store: PostgresStore) -> None:
-    answers = at_once(store, publishes(store, [f"/d/{n}" for n in range(postgres_batch.MOST + 10)]))
-    assert all(isinstance(answer, Receipt) for answer in answers)
-    assert len(list(store.list("/d"))) == postgres_batch.MOST + 10
-
-
 def test_of_many_on_one_document_one_makes_the_version(store: PostgresStore, batches: list[int]) -> None:
     calls: list[Call] = [partial(store.publish, "/first", b"%d" % n, Version(1)) for n in range(WRITERS)]
-    answers = at_once(store, calls)
+    answers = together(store, calls)
     made = [answer for answer in answers if isinstance(answer, Receipt)]
     lost = [answer for answer in answers if isinstance(answer, VersionConflictError)]
     assert (len(made), len(lost)) == (1, WRITERS - 1)
@@ -150,7 +115,7 @@ def test_appends_to_one_document_follow_one_another_in_one_transaction(
     store: PostgresStore, batches: list[int]
 ) -> None:
     calls: list[Call] = [partial(store.append, "/first", b"%d\n" % n, key=f"k{n}") for n in range(WRITERS)]
-    answers = at_once(store, calls)
+    answers = together(store, calls)
     assert [answer.version.number for answer in answers if isinstance(answer, Receipt)] == [*range(2, WRITERS + 2)]
     assert batches == [WRITERS]
     assert store.fetch("/first").body == b"".join(b"%d\n" % n for n in range(WRITERS))
@@ -159,7 +124,7 @@ def test_appends_to_one_document_follow_one_another_in_one_transaction(
 
 def test_the_same_body_for_many_documents_is_kept_once(store: PostgresStore, batches: list[int]) -> None:
     calls: list[Call] = [partial(store.publish, f"/d/{n}", b"same", ABSENT) for n in range(8)]
-    assert all(isinstance(answer, Receipt) for answer in at_once(store, calls))
+    assert all(isinstance(answer, Receipt) for answer in together(store, calls))
     assert batches == [8]
     assert list(store.verify()) == []
 
@@ -174,7 +139,7 @@ def test_what_is_refused_leaves_nothing_and_the_others_everything(store: Postgre
         calls += publishes(store, [f"/good/{number}"])
         calls.append(partial(store.append, f"/missing/{number}", b"x", key=f"k{number}"))
     calls.append(lambda: store._write("/x", breaks_off))
-    answers = at_once(store, calls)
+    answers = together(store, calls)
     assert all(isinstance(answer, Receipt) for answer in answers[:-1:2])
     assert all(isinstance(answer, NotFoundError) for answer in [*answers[1::2], answers[-1]])
     assert batches == [17]
@@ -192,7 +157,7 @@ def test_a_statement_that_fails_fails_its_own_writer_alone(store: PostgresStore)
 
     calls = publishes(store, [f"/d/{n}" for n in range(5)])
     calls[2:2] = [lambda: store._write("/x", breaks), lambda: store._write("/y", asks_nonsense)]
-    answers = at_once(store, calls)
+    answers = together(store, calls)
     broken = [answers.pop(2), answers.pop(2)]
     assert all(isinstance(error, MergepubError) for error in broken), broken
     assert all(isinstance(answer, Receipt) and not answer.replayed for answer in answers)
@@ -206,7 +171,7 @@ def test_a_document_that_another_service_holds_keeps_only_its_own_writer_waiting
     impatient = PostgresStore(store.url + "&lock_timeout=0.3")
     impatient.fetch("/a")
     with held(store, "/a"):
-        answers = at_once(impatient, publishes(impatient, ["/a", "/b"], Version(1)))
+        answers = together(impatient, publishes(impatient, ["/a", "/b"], Version(1)))
         assert isinstance(answers[0], UnavailableError)
         assert "another writer holds the document" in str(answers[0])
         assert isinstance(answers[1], Receipt)
@@ -286,7 +251,7 @@ def test_two_services_that_create_the_same_documents_at_once_make_each_once(stor
     answers: list[list[object]] = [[], []]
 
     def create(index: int, each: PostgresStore, order: list[str]) -> None:
-        answers[index] = at_once(each, [partial(each.publish, path, b"%d" % index, ABSENT) for path in order])
+        answers[index] = together(each, [partial(each.publish, path, b"%d" % index, ABSENT) for path in order])
 
     both = [(0, store, paths), (1, other, paths[::-1])]
     threads = [threading.Thread(target=create, args=each) for each in both]
@@ -314,10 +279,10 @@ def test_a_lost_commit_is_an_unknown_outcome_for_all_and_repeating_settles_it(st
     for statement in statements:
         store._write("/", partial(Transaction.put, statement=statement))
     calls = publishes(store, [f"/d/{n}" for n in range(6)])
-    answers = at_once(store, calls)
+    answers = together(store, calls)
     assert all(isinstance(answer, UnknownOutcomeError) for answer in answers), answers
     store._write("/", lambda tx: tx.put(f"DROP FUNCTION {schema}.die CASCADE"))
-    again = at_once(store, calls)
+    again = together(store, calls)
     assert [(a.version.number, a.replayed) for a in again if isinstance(a, Receipt)] == [(1, False)] * 6
 
 
@@ -326,7 +291,7 @@ def test_a_connection_lost_before_the_commit_costs_nobody_an_answer(store: Postg
         tx.row("SELECT pg_terminate_backend(pg_backend_pid())")
 
     calls = publishes(store, [f"/d/{n}" for n in range(6)])
-    answers = at_once(store, [*calls, lambda: store._write("/x", lose_the_connection)])
+    answers = together(store, [*calls, lambda: store._write("/x", lose_the_connection)])
     assert isinstance(answers.pop(), UnavailableError)
     assert all(isinstance(answer, Receipt) and not answer.replayed for answer in answers), answers
 
@@ -340,37 +305,22 @@ def test_one_that_was_undone_by_another_writer_is_begun_anew(store: PostgresStor
             raise ContentionError("in the way")
         return "done"
 
-    answers = at_once(store, [*publishes(store, ["/d"]), lambda: store._write("/x", contends)])
+    answers = together(store, [*publishes(store, ["/d"]), lambda: store._write("/x", contends)])
     assert isinstance(answers[0], Receipt)
     assert answers[1] == "done"
-
-
-def test_an_interrupt_of_the_leader_leaves_nobody_waiting(store: PostgresStore) -> None:
-    def interrupted(_: Transaction) -> None:
-        raise KeyboardInterrupt
-
-    def caught() -> object:
-        try:
-            return store._write("/x", interrupted)
-        except KeyboardInterrupt as interrupt:
-            return interrupt
-
-    answers = at_once(store, [caught, *publishes(store, [f"/d/{n}" for n in range(5)])])
-    assert isinstance(answers[0], KeyboardInterrupt)
-    assert all(isinstance(answer, Receipt) and not answer.replayed for answer in answers[1:])
 
 
 def test_a_database_that_is_away_keeps_a_batch_waiting_once(store: PostgresStore, batches: list[int]) -> None:
     store.close()
     store._settings.conninfo["host"] = "/nowhere"
-    answers = at_once(store, publishes(store, [f"/d/{n}" for n in range(6)]))
+    answers = together(store, publishes(store, [f"/d/{n}" for n in range(6)]))
     assert all(isinstance(answer, UnavailableError) for answer in answers)
     assert batches == [6]
 
 
 def test_a_schema_that_a_newer_mergepub_upgraded_meanwhile_is_written_by_nobody(store: PostgresStore) -> None:
     store._write("/", lambda tx: tx.run("UPDATE mergepub_schema SET number = number + 1"))
-    answers = at_once(store, publishes(store, [f"/d/{n}" for n in range(3)]))
+    answers = together(store, publishes(store, [f"/d/{n}" for n in range(3)]))
     assert all(isinstance(answer, InvalidStoreError) and "knows up to" in str(answer) for answer in answers), answers
     with store._pool.connection() as connection:
         assert connection.execute("SELECT path FROM heads").fetchall() == [("/first",)]
@@ -379,6 +329,6 @@ def test_a_schema_that_a_newer_mergepub_upgraded_meanwhile_is_written_by_nobody(
 def test_large_bodies_travel_together(store: PostgresStore, batches: list[int]) -> None:
     bodies = {f"/d/{n}": random.Random(n).randbytes(1 << 20) for n in range(6)}
     calls: list[Call] = [partial(store.publish, path, body, ABSENT) for path, body in bodies.items()]
-    assert all(isinstance(answer, Receipt) for answer in at_once(store, calls))
+    assert all(isinstance(answer, Receipt) for answer in together(store, calls))
     assert batches == [6]
     assert all(store.fetch(path).digest == digest_of(body) for path, body in bodies.items())
