@@ -92,7 +92,8 @@ def _add(tx: Transaction, token: Token) -> Token:
             f"there is a token {token.name!r} already",
             hint=f"revoke it first: mergepub token revoke {quote(token.name)}",
         )
-    tx.run("DELETE FROM tokens WHERE name = ?", token.name)
+    # Not one that somebody else has added since: its name is taken then.
+    tx.run("DELETE FROM tokens WHERE name = ? AND revoked IS NOT NULL", token.name)
     tx.run(_INSERT, *(("\n".join(value) if isinstance(value, tuple) else value) for value in astuple(token)))
     return token
 
