@@ -126,7 +126,7 @@ def _patiently(write: Callable[[int, Any], int], fd: int, what: Any) -> int:
 
 
 def check_output(name: str) -> None:
-    """Find out before any work is done that ``name`` can be written, without touching it.
+    """Find out before any work is done that ``name`` can be written, without touching it; note what it is now.
 
     Raises:
         OutputError: naming the file and what stands in the way.
@@ -137,6 +137,8 @@ def check_output(name: str) -> None:
         from mergepub.errors import OutputError
 
         raise OutputError(f"cannot write {name}: {trouble}", hint="name a file in a directory that can be written to")
+    target = os.path.realpath(name)
+    _checked[target] = _signature(target)
 
 
 def _trouble_with(target: str) -> str | None:
@@ -173,7 +175,8 @@ def replace_file(name: str, *pieces: Piece, instead_of: bytes | None = None) -> 
     """Make ``pieces`` the content of ``name``, whole or not at all: written beside it, synced, renamed over it.
 
     Mode and owner are kept; of a symbolic link the target is replaced. What is no regular file (a pipe, a device) is
-    written to directly. ``instead_of``: what the file held when it was read; it is replaced only if it still does.
+    written to directly. ``instead_of``: what the file held when it was read; it is replaced only if it still does, and
+    where ``check_output`` has looked at it, only if nobody saved it since.
 
     Raises:
         OutputError: naming the file; it is then as it was, or as somebody else made it.
@@ -214,13 +217,27 @@ def _exchange(target: str, pieces: Sequence[Piece], instead_of: bytes | None) ->
     beside = _name_beside(target)
     try:
         _create(beside, pieces, before)
-        if instead_of is not None and read_file(target) != instead_of:
+        changed = _checked.pop(target, now := _signature(target)) != now
+        if changed or (instead_of is not None and read_file(target) != instead_of):
             from mergepub.errors import OutputError
 
             raise OutputError(f"{target} was changed meanwhile; it was left as it is", hint="run the command again")
         os.replace(beside, target)  # noqa: PTH105 - as above
     finally:
         _remove(beside)
+
+
+def _signature(target: str) -> tuple[int, int, int] | None:
+    """What changes when somebody saves the file; None where there is none."""
+    try:
+        found = os.stat(target)  # noqa: PTH116 - as above
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+_checked: dict[str, tuple[int, int, int] | None] = {}
+"""The files that were checked before the command began, as they were then: who saves one later keeps it."""
 
 
 def _create(name: str, pieces: Sequence[Piece], like: os.stat_result | None) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mergepub.checkout import locate
+from mergepub import publishing
+from mergepub.checkout import disk, locate
 from mergepub.checkout.disk import name_beside
 from mergepub.checkout.home import key_of
 from mergepub.checkout.leftovers import DAY, _swept, copies_beside
@@ -299,3 +300,41 @@ def test_no_copy_of_an_open_editor_is_pushed_with_its_folder(here: Path, mergepu
     with copies_beside(local, {"MERGED": b"m\n", "LOCAL": b"l\n"}):
         found = json.loads(mergepub("push", ".", "--prefix", "/all", "--dry-run", "--json").out)
     assert not [each for each in found["result"]["files"] if "local" in each["file"] or "merged" in each["file"]]
+
+
+# ── files that are saved in between ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_answer_never_takes_the_place_of_what_was_saved_since(here: Path, mergepub: Runner, monkeypatch):
+    file = Path("untracked.md")
+    file.write_bytes(FIRST.replace(b"five", b"5"))
+    assert mergepub("publish", GUIDE, "--expected-version", "1", stdin=FIRST.replace(b"one", b"1")).status == 0
+    publish = publishing.publish
+
+    def saving(*arguments: Any, **options: Any) -> Any:
+        outcome = publish(*arguments, **options)
+        file.write_bytes(b"saved meanwhile\n")
+        return outcome
+
+    monkeypatch.setattr(publishing, "publish", saving)
+    call = ["publish", GUIDE, "untracked.md", "-o", "untracked.md", "--expected-version", "1", "--on-conflict", "merge"]
+    result = mergepub(*call)
+    assert (result.status, "was changed meanwhile; it was left as it is" in result.err) == (2, True)
+    assert b"version: 3\nmerged: true\n" in result.out, "what was published, was"
+    assert file.read_bytes() == b"saved meanwhile\n"
+
+
+def test_a_file_that_is_written_to_while_it_is_read_is_read_anew(tmp_path: Path, monkeypatch):
+    file = tmp_path / "a"
+    file.write_bytes(b"old\n")
+    real, saves = os.fstat, iter([b"new", b"new text\n"])
+
+    def saving(fd: int) -> os.stat_result:
+        found = real(fd)
+        text = next(saves, None)
+        if text is not None:
+            file.write_bytes(text)
+        return found
+
+    monkeypatch.setattr(os, "fstat", saving)
+    assert disk.read(str(file)) == b"new text\n"
