@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 from mergepub.branching.deciding import How, decide, undo
@@ -83,7 +83,6 @@ class Measured:
 
     def figures(self, count: int) -> dict[str, float]:
         some = self.add()
-        tell(f"timing with {count:,} siblings")
         return {
             "listing, per sibling": fastest(lambda: overview(self.store, DOC), 3) / count,
             "one branch, its common ancestors": fastest(lambda: self.store.standing(DOC, some)),
@@ -141,29 +140,41 @@ def main() -> None:
 
 def run(given: argparse.Namespace, folder: str) -> None:
     global CLOCK  # noqa: PLW0603 - one run has one clock
-    server = None
     CLOCK = time.perf_counter if given.store == "postgres" else time.process_time
-    url = {"memory": "memory:", "sqlite": str(Path(folder) / "store.sqlite")}.get(given.store, "")
-    if given.store == "postgres":
-        from tests.stores.postgres_server import PostgresServer
-
-        tell("making a PostgreSQL server for this run; it does not wait for the disk")
-        server = PostgresServer(fsync=False)
-        server.start()
-        url = server.url(schema="bench")
-    store = open_store(url)
-    try:
+    with ExitStack() as ends:
+        if given.store == "postgres":
+            wide, deep, settle = _on_postgres(ends)
+        else:
+            wide, deep = ("memory:",) * 2 if given.store == "memory" else (f"{folder}/wide", f"{folder}/deep")
+            settle = tell
+        store = open_store(wide)
+        ends.callback(store.close)
         measured, present, figures = Measured(store), 0, {}
         for size in (given.siblings // 100, given.siblings // 10, given.siblings):
             fill(store, present, size)
             present = size
+            settle(f"timing with {size:,} siblings")
             figures[size] = measured.figures(size)
         show("siblings of one document", figures)
+        store = open_store(deep)
+        ends.callback(store.close)
         show("revisions of a branch", lengths(store, [given.revisions // 100, given.revisions // 10, given.revisions]))
-    finally:
-        store.close()
-        if server:
-            server.remove()
+
+
+def _on_postgres(ends: ExitStack) -> tuple[str, str, Callable[[str], None]]:
+    """Two stores of a server of our own, and what to call before timing."""
+    from tests.stores.postgres_server import PostgresServer
+
+    tell("making a PostgreSQL server for this run; it does not wait for the disk")
+    server = PostgresServer(fsync=False)
+    ends.callback(server.remove)
+    server.start()
+
+    def settle(what: str) -> None:
+        server.execute("ANALYZE")  # as the server does within a minute: plans were made when the tables were small
+        tell(what)
+
+    return server.url(schema="wide"), server.url(schema="deep"), settle
 
 
 if __name__ == "__main__":
