@@ -6,7 +6,7 @@ furthest point is known without line numbers; deleting a line is one `find`, a s
 
 from __future__ import annotations
 
-from mergepub.merge.spans import common_prefix
+from mergepub.merge.lines import common_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from mergepub.merge.anchors import matched_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mergepub.merge.windows import KeptLines
+    from mergepub.merge.myers import KeptLines
 
     Hunk = tuple[int, int, int, int]
 

@@ -1,4 +1,4 @@
-r"""Lines of a body, without ever splitting it: line counts of a range, common ends of two ranges, line endings.
+r"""Lines of a body, without ever splitting it: common ends of two ranges, line counts, line endings.
 
 A line ends at ``\n`` only; ``\r\n`` keeps its ``\r``, and a lone ``\r``, a form feed or U+2028 end nothing. All
 positions are byte offsets, all ranges half open and at line boundaries. What differs between two bodies is found in
@@ -6,8 +6,6 @@ positions are byte offsets, all ranges half open and at line boundaries. What di
 """
 
 from __future__ import annotations
-
-from mergepub.merge.spans import common_prefix
 
 LF = b"\n"
 CRLF = b"\r\n"
@@ -17,6 +15,8 @@ Range = tuple[int, int]
 
 _NEWLINE = LF[0]
 _SMALL = 4096  # bytes
+_WORD = 256  # bytes compared first, and as one integer last
+_MOST = 256 << 10  # bytes compared at once: what is compared again to find the byte is still near the processor
 
 
 def line_count(body: bytes, span: Range) -> int:
@@ -28,6 +28,38 @@ def ends_terminated(body: bytes, span: Range) -> bool:
     """Whether text may follow this range on a line of its own: it is empty or ends in a newline."""
     start, end = span
     return start == end or body[end - 1] == _NEWLINE
+
+
+def common_prefix(a: bytes, i: int, view_b: memoryview, j: int, limit: int) -> int:
+    """Count the equal bytes of `a` from `i` on and of `view_b` from `j` on, `limit` at most.
+
+    The ranges must lie inside both: `i + limit <= len(a)` and `j + limit <= len(view_b)`. Nothing is copied:
+    `bytes.startswith` takes any buffer and a start offset, so a memoryview slice on its right makes it a `memcmp` of
+    any part of one body with any part of another. Sizes grow by fours, up to a limit, until one fails; then a binary
+    search finds the byte.
+    """
+    step, end = _WORD, i + limit
+    ahead = j - i
+    while i + step <= end and a.startswith(view_b[i + ahead : i + ahead + step], i):
+        i += step
+        if step < _MOST:
+            step *= 4
+    if i + step > end:
+        step = end - i
+        if a.startswith(view_b[i + ahead : end + ahead], i):
+            return limit
+    while step > _WORD:
+        half = step >> 1
+        if a.startswith(view_b[i + ahead : i + ahead + half], i):
+            i += half
+            step -= half
+        else:
+            step = half
+    differing = int.from_bytes(a[i : i + step], "little") ^ int.from_bytes(
+        view_b[i + ahead : i + ahead + step], "little"
+    )
+    # The lowest bit that differs lies in the first byte that differs.
+    return i + ((differing & -differing).bit_length() - 1 >> 3) - end + limit
 
 
 def same_text(a: bytes, span: Range, b: bytes, other: Range) -> bool:

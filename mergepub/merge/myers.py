@@ -1,15 +1,24 @@
-"""Edit scripts between two bodies of lines. Pure: bytes in, offsets out."""
+"""Edit scripts between two bodies of lines: a walk on bytes where edits are few, windows of split lines elsewhere.
+
+Pure: bytes in, offsets out. The steps of the walk stand in `bytewise`, what is done to a window in `dense`.
+"""
 
 from __future__ import annotations
 
+from mergepub.merge.bytewise import one_block, one_line, search, snake
 from mergepub.merge.slide import canonical
-from mergepub.merge.windows import hunks_between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mergepub.merge.windows import KeptLines
+    from collections.abc import Sequence
 
     Hunk = tuple[int, int, int, int]
+    KeptLines = dict[str, tuple[dict[bytes, int], list[int], list[int]]]
+
+_WINDOW = 24 << 10  # bytes of each side that are split first; 16 times as many where that is not enough
+_GROWTH = 16
+_SURE_LINES = 12  # a run of equal lines in a window is trusted from this size on
+_SURE_BYTES = 256
 
 
 def edit_scripts(base: bytes, ours: bytes, theirs: bytes) -> tuple[list[Hunk], list[Hunk]]:
@@ -40,3 +49,68 @@ def edit_script(a: bytes, b: bytes, *, weak_rule: bool = True, kept: KeptLines |
 
         hunks = without_weak_matches(a, b, hunks)
     return hunks
+
+
+def hunks_between(a: bytes, b: bytes, kept: KeptLines | None = None) -> list[Hunk]:
+    """The hunks that make `b` of `a`, ordered; they may touch where windows meet. The lines of `a` go into `kept`."""
+    if kept is None:
+        kept = {}
+    view_b = memoryview(b)
+    x = y = snake(a, 0, b, view_b, 0)
+    hunks: list[Hunk] = []
+    while x < len(a) and y < len(b):
+        edit = one_line(a, x, b, view_b, y)
+        if edit:
+            p, q, n = edit
+            hunks.append((x, p, y, q))
+            x, y = p + n, q + n
+            continue
+        found, x, y = search(a, b, view_b, x, y) or _section(a, b, view_b, x, y) or _window(a, b, x, y, kept)
+        hunks += found
+        n = snake(a, x, b, view_b, y)
+        x, y = x + n, y + n
+    if x < len(a) or y < len(b):
+        hunks.append((x, len(a), y, len(b)))
+    return hunks
+
+
+def _section(a: bytes, b: bytes, view_b: memoryview, x: int, y: int) -> tuple[list[Hunk], int, int] | None:
+    """A hunk that inserts or deletes a whole section, and the point below it."""
+    point = one_block(a, x, b, view_b, y)
+    return point and ([(x, point[0], y, point[1])], *point)
+
+
+def _window(a: bytes, b: bytes, x: int, y: int, kept: KeptLines) -> tuple[list[Hunk], int, int]:
+    """Match a window of lines from `(x, y)` on: its hunks up to the last run that is sure, and where that run ends.
+
+    A window is taken when it gets half its size ahead, so the work of all windows is that of the bodies once or twice.
+    """
+    from mergepub.merge.dense import dense_hunks  # noqa: PLC0415  # most bodies never need it
+
+    size = _WINDOW
+    while True:
+        x1, y1 = _line_end(a, x + size), _line_end(b, y + size)
+        last = x1 == len(a) and y1 == len(b)
+        hunks = dense_hunks(a, b, (x, x1, y, y1), kept, at_least=0 if last else _SURE_LINES)
+        if last:
+            return hunks, x1, y1
+        sure, p, q = _sure(a, hunks, x1, y1)
+        if max(p - x, q - y) * 2 >= size:
+            return sure, p, q
+        size *= _GROWTH
+
+
+def _line_end(text: bytes, at: int) -> int:
+    """The first line boundary at or after `at`."""
+    return (text.find(b"\n", at - 1) + 1 or len(text)) if at < len(text) else len(text)
+
+
+def _sure(a: bytes, hunks: Sequence[Hunk], x1: int, y1: int) -> tuple[list[Hunk], int, int]:
+    """The hunks before the last long run of equal lines in a window ending at `(x1, y1)`, and the end of that run."""
+    below_a, below_b = x1, y1
+    for k in range(len(hunks) - 1, -1, -1):
+        a0, a1, b0, _ = hunks[k]
+        if below_a - a1 >= _SURE_BYTES and a.count(b"\n", a1, below_a) >= _SURE_LINES:
+            return list(hunks[: k + 1]), below_a, below_b
+        below_a, below_b = a0, b0
+    return [], 0, 0

@@ -7,7 +7,7 @@ base.
 
 from __future__ import annotations
 
-from mergepub.merge.spans import common_prefix
+from mergepub.merge.lines import common_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

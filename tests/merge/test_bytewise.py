@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mergepub.merge import bytewise, windows
+from mergepub.merge import bytewise, myers
 from mergepub.merge.bytewise import COMMIT, one_block, one_line, search, snake
 from mergepub.merge.dense import dense_hunks, split_lines
-from mergepub.merge.myers import edit_script
-from mergepub.merge.spans import common_prefix
-from mergepub.merge.windows import hunks_between
+from mergepub.merge.lines import common_prefix
+from mergepub.merge.myers import edit_script, hunks_between
 
 LONG = b"".join(b"a line that both sides have, number %d\n" % n for n in range(60))
 
@@ -44,6 +43,13 @@ def test_common_prefix_finds_the_byte_that_differs_wherever_it_stands(at: int) -
     a = bytes(10_000)
     b = a[:at] + b"\x80" + a[at + 1 :]
     assert common_prefix(a, 0, memoryview(b), 0, 10_000) == at
+
+
+@pytest.mark.parametrize("at", [0, 87_381, 349_524, 349_525, 349_526, 1_000_000, 1_398_101, 1_999_999])
+def test_common_prefix_finds_the_byte_that_differs_far_ahead(at: int) -> None:
+    a = bytes(2_000_000)
+    b = a[:at] + b"\x80" + a[at + 1 :]
+    assert common_prefix(a, 0, memoryview(b), 0, 2_000_000) == at
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,7 @@ def test_the_search_is_tried_once_for_every_settled_stretch(monkeypatch: pytest.
         tries.append(args)
         return search(*args)  # type: ignore[arg-type]  # passed on as they are
 
-    monkeypatch.setattr(windows, "search", counted)
+    monkeypatch.setattr(myers, "search", counted)
     chance = random.Random(11)
     a = b"".join(b"%d\n" % chance.randrange(3) for _ in range(40_000))
     b = b"".join(b"%d\n" % chance.randrange(3) for _ in range(40_000))
