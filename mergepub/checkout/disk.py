@@ -136,7 +136,7 @@ def swap(beside: str, target: str, aside: str) -> bool:
     """Exchange ``beside`` and ``target``; False when somebody made or removed ``target`` in the middle.
 
     Where the system exchanges two names in one step, ``aside`` is not used. Elsewhere ``target`` is renamed to it and
-    the other linked in its place, which fails where somebody else was faster; nothing is ever overwritten.
+    the other put in its place, which fails where somebody else was faster; nothing is ever overwritten.
     """
     try:
         if exchange(beside, target):
@@ -145,7 +145,7 @@ def swap(beside: str, target: str, aside: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        os.link(beside, target)
+        rename_new(beside, target)
     except FileExistsError:
         return False
     os.rename(aside, beside)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -105,6 +106,19 @@ def reading(name: str) -> Iterator[None]:
         raise CheckoutError(f"cannot read {name}: {error.strerror}", hint="see that it can be read") from None
 
 
+def names_in(folder: str) -> list[str]:
+    """What is in the folder, nothing where there is none.
+
+    Raises:
+        CheckoutError: it cannot be read, or is no folder.
+    """
+    with reading(folder):
+        try:
+            return sorted(os.listdir(folder))
+        except FileNotFoundError:
+            return []
+
+
 class Checkout:
     """One ``.mergepub/`` directory. Reading needs no lock: records are replaced whole."""
 
@@ -194,8 +208,7 @@ class Checkout:
 
     def records(self) -> list[Record]:
         """Every record, by file name."""
-        folder = self.inside("files")
-        keys = os.listdir(folder) if os.path.isdir(folder) else []
+        keys = filter(_KEY.fullmatch, names_in(self.inside("files")))  # other systems leave files of their own
         return sorted(filter(None, map(self._record, keys)), key=lambda record: record.file)
 
     def _record(self, key: str) -> Record | None:
@@ -276,6 +289,9 @@ class Checkout:
             if not os.path.exists(place):
                 disk.put(place, body)
         return place
+
+
+_KEY = re.compile("[0-9a-f]{40}")
 
 
 def key_of(file: str) -> str:

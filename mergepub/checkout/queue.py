@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
+from mergepub.checkout.home import names_in, reading
 from mergepub.checkout.records import MALFORMED, is_digest, typed
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError
@@ -79,7 +81,7 @@ def last_of(checkout: Checkout, store: str, path: str) -> Entry | None:
 def add(checkout: Checkout, entry: Entry, body: bytes, base: bytes | None) -> Entry:
     """Keep ``entry`` behind all others, durably; the entry with the id that it was given."""
     last = next(reversed(_names(checkout)), "00000000")
-    named = replace(entry, id=f"{int(last[:8]) + 1:08d}-{os.urandom(4).hex()}")
+    named = replace(entry, id=f"{int(last.partition('-')[0]) + 1:08d}-{os.urandom(4).hex()}")
     folder = _folder(checkout, f".{named.id}")
     disk.make_folder(folder)
     for content in (body, base):
@@ -108,7 +110,8 @@ def body_of(checkout: Checkout, entry: Entry, digest: str) -> bytes:
         CheckoutError: they are not there, or not what they were.
     """
     name = os.path.join(_folder(checkout, entry.id), digest)
-    body = disk.read(name)
+    with reading(name):
+        body = disk.read(name)
     if body is None or digest_of(body) != digest:
         raise _damaged(name, entry.id)
     return body
@@ -123,11 +126,10 @@ def remove(checkout: Checkout, entry: Entry) -> None:
 
 
 def _names(checkout: Checkout) -> list[str]:
-    try:
-        names = sorted(os.listdir(_folder(checkout)))
-    except FileNotFoundError:
-        return []
-    return [name for name in names if not name.startswith(".")]
+    return [name for name in names_in(_folder(checkout)) if _ID.fullmatch(name)]
+
+
+_ID = re.compile("[0-9]{8,}-[0-9a-f]{8}")
 
 
 def sweep(checkout: Checkout) -> None:
@@ -137,9 +139,7 @@ def sweep(checkout: Checkout) -> None:
 
 
 def _leftovers(checkout: Checkout) -> Iterator[str]:
-    folder = _folder(checkout)
-    if os.path.isdir(folder):
-        yield from (name for name in os.listdir(folder) if name.startswith("."))
+    yield from (name for name in names_in(_folder(checkout)) if name[:1] == "." and _ID.fullmatch(name[1:]))
 
 
 def _sweep(folder: str) -> None:
@@ -158,7 +158,8 @@ def _json(entry: Entry) -> bytes:
 
 def _load(checkout: Checkout, name: str) -> Entry:
     file = os.path.join(_folder(checkout, name), "entry.json")
-    text = disk.read(file)
+    with reading(file):
+        text = disk.read(file)
     try:
         fields = json.loads(text or b"")
         if fields.pop("format") != FORMAT:

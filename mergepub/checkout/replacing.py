@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 from mergepub.checkout import disk
-from mergepub.checkout.home import REPLACED, Checkout, Local, key_of, writing
+from mergepub.checkout.home import REPLACED, Checkout, Local, key_of, names_in, reading, writing
 from mergepub.checkout.leftovers import sweep_beside
 from mergepub.checkout.records import MALFORMED, Record, from_json, is_inside, to_json, typed
 from mergepub.documents import digest_of
@@ -63,7 +65,12 @@ def replace_file(checkout: Checkout, local: Local, old: bytes | None, new: bytes
         sweep_beside(checkout, local)
         with writing(local.name):
             _write(checkout, intent)
-            if not _exchanged(local, intent, old, new):
+            try:
+                exchanged = _exchanged(local, intent, old, new)
+            except OSError:
+                _give_up(checkout, local, intent)
+                raise
+            if not exchanged:
                 _abandon(checkout, local, intent)
                 raise FileChangedError(
                     f"{local.name} was saved by somebody else in this moment; it was left as it is",
@@ -105,9 +112,13 @@ def move_file(checkout: Checkout, record: Record, local: Local, to: Local) -> No
 def pending(checkout: Checkout) -> list[Intent]:
     """Every change that was begun and neither finished nor undone."""
     folder = checkout.inside("intents")
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    texts = ((name, disk.read(os.path.join(folder, name))) for name in sorted(names) if name.endswith(".json"))
-    return [_intent(text, os.path.join(folder, name)) for name, text in texts if text]
+    places = [os.path.join(folder, name) for name in names_in(folder) if _PLACE.fullmatch(name)]
+    with reading(folder):
+        texts = [(place, disk.read(place)) for place in places]
+    return [_intent(text, place) for place, text in texts if text]
+
+
+_PLACE = re.compile(r"[0-9a-f]{40}\.json")
 
 
 def recover(checkout: Checkout, undoes: Undoes) -> Iterator[str]:
@@ -216,7 +227,7 @@ def _put_back(target: str, beside: str, aside: str, was_in: bytes, out: bytes) -
 
 def _linked(beside: str, target: str) -> bool:
     try:
-        os.link(beside, target)
+        disk.rename_new(beside, target)
     except FileExistsError:
         return False
     disk.sync_folder(os.path.dirname(target))
@@ -249,6 +260,14 @@ def _abandon(checkout: Checkout, local: Local, intent: Intent) -> None:
             checkout.keep(intent.file, body, "saved")
         disk.remove(name)
     _forget(checkout, intent)
+
+
+def _give_up(checkout: Checkout, local: Local, intent: Intent) -> None:
+    """Clean up where the disk refused and FILE is as it was; else it stays begun, and the next command looks at it."""
+    with suppress(OSError):
+        _restore_layout(local.target, intent)
+        if (_digest(local.target) or "") == intent.old:
+            _abandon(checkout, local, intent)
 
 
 # ── after a crash ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -338,3 +339,62 @@ def test_a_file_that_is_written_to_while_it_is_read_is_read_anew(tmp_path: Path,
 
     monkeypatch.setattr(os, "fstat", saving)
     assert disk.read(str(file)) == b"new text\n"
+
+
+# ── disks and folders that refuse ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("step", ["write_new", "swap"])
+def test_where_the_disk_refuses_nothing_is_left_begun(step: str, here: Path, mergepub: Runner, monkeypatch):
+    assert mergepub("publish", GUIDE, "--expected-version", "1", stdin=FIRST.replace(b"one", b"1")).status == 0
+    real = getattr(disk, step)
+
+    def refusing(name: str, *rest: Any) -> Any:
+        if os.path.dirname(name) == os.getcwd():  # noqa: PTH109, PTH120 - as the module itself sees names
+            raise PermissionError(13, "Permission denied")
+        return real(name, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, step, refusing)
+        refused = mergepub("pull", "guide.md")
+    assert (refused.status, "cannot write guide.md" in refused.err) == (2, True)
+    assert here.read_bytes() == FIRST + b"six\n"
+    assert list(Path().glob(".mergepub-*")) + list(Path(".mergepub/intents").glob("*")) == []
+    assert "interrupted" not in mergepub("pull", "guide.md").err
+    assert here.read_bytes() == FIRST.replace(b"one", b"1") + b"six\n"
+
+
+def test_a_file_system_without_second_names_is_enough(here: Path, mergepub: Runner, monkeypatch):
+    """Those of memory cards: no hard links, no exchange."""
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(disk, "exchange", lambda *_: False)
+    assert mergepub("publish", GUIDE, "--expected-version", "1", stdin=FIRST.replace(b"one", b"1")).status == 0
+    assert mergepub("fetch", GUIDE, "-o", "new.md").status == 0
+    assert mergepub("pull", "guide.md").status == 0
+    assert mergepub("mv", "guide.md", "moved.md").status == 0
+    assert Path("moved.md").read_bytes() == FIRST.replace(b"one", b"1") + b"six\n"
+    assert mergepub("mv", "moved.md", "new.md").status == 2
+    assert list(Path().glob(".mergepub-*")) == []
+
+
+def test_what_other_programs_leave_in_the_directory_is_passed_over(here: Path, mergepub: Runner):
+    assert mergepub("publish", GUIDE, "guide.md", "--queue").status == 0
+    for folder in ("files", "intents", "queue"):
+        for name in (".DS_Store", "note.json"):
+            place = Path(".mergepub", folder, name)
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(b"\x00\x01")
+    for command in (["status"], ["pull"], ["sync"], ["push", "guide.md"]):
+        assert mergepub(*command).status == 0, command
+
+
+def test_a_directory_that_is_none_is_said(here: Path, mergepub: Runner):
+    shutil.rmtree(".mergepub")
+    Path(".mergepub").touch()
+    for command in (["status"], ["pull"], ["fetch", GUIDE, "-o", "new.md"]):
+        refused = mergepub(*command)
+        assert (refused.status in (2, 3), "Not a directory" in refused.err) == (True, True), command

@@ -44,6 +44,12 @@ class HttpService:
         return self
 
     @property
+    def pid(self) -> int:
+        """Of the process that was started last."""
+        assert self._process is not None, "the service was never started"
+        return self._process.pid
+
+    @property
     def log(self) -> str:
         """What it wrote since it was started last."""
         return self._log.read_text(errors="replace")
