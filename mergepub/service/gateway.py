@@ -116,7 +116,7 @@ class Gateway:
         if b"transfer-encoding" in headers and b"content-length" in headers:
             raise bad_request("Transfer-Encoding and Content-Length contradict each other")  # what smuggling is made of
         authority, raw_path = split_origin(scope["raw_path"])
-        self._check_host(headers, authority)
+        self._check_host(scope["http_version"], headers, authority)
         exchange = Exchange(
             self._service,
             scope["method"],
@@ -139,9 +139,12 @@ class Gateway:
         if target + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > limit:
             raise refuse(431, "head-too-large", f"request line and headers are over {limit} bytes together")
 
-    def _check_host(self, headers: dict[bytes, list[bytes]], authority: bytes | None) -> None:
+    def _check_host(self, http_version: str, headers: dict[bytes, list[bytes]], authority: bytes | None) -> None:
         """A name that a web page made point here (DNS rebinding) is not one of ours; no browser leaves it out."""
-        hosts = [authority] if authority is not None else headers.get(b"host", [])
+        hosts = headers.get(b"host", [])
+        if len(hosts) > 1 or not (hosts or http_version == "1.0"):
+            raise bad_request("a request has one Host header")
+        hosts = hosts if authority is None else [authority]
         for host in hosts:
             name = host_name(host.decode("latin-1"))
             if name not in self._names and not is_loopback(name):

@@ -1,7 +1,11 @@
-"""One connection: uvicorn's HTTP/1.1 protocol, with what it leaves open closed.
+"""One connection: uvicorn's HTTP/1.1 protocol on httptools, with what it leaves open closed.
 
+- heads are limited while they arrive, and so is whatever else of a message hands nothing on (chunk extensions,
+  trailers, which count for nothing); transfer codings but chunked, and HTTP/0.9, are malformed;
 - a header that does not arrive in time, and an answer that nobody takes, end the connection;
-- connections over the limit, and malformed requests, are answered with problem details;
+- connections over the limit, and malformed requests, are answered with problem details, in their turn: what came
+  before them on the connection is answered first;
+- nothing is upgraded: such a request is the last one of its connection;
 - when the answer ends the connection while a body is still coming, the rest is read and dropped for a moment before the
   socket closes: otherwise the reset that the unread bytes cause would destroy the answer on its way.
 """
@@ -9,14 +13,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-import h11
+import httptools
 from uvicorn import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mergepub.service import logs
 from mergepub.service.problems import Problem
@@ -35,7 +39,18 @@ LINGER_BYTES = 1 << 20
 _BUSY = Problem(503, "busy", "the service has all the connections it takes; try again", headers={"Retry-After": "1"})
 _MALFORMED = Problem(400, "malformed", "this is not a valid HTTP/1.1 request")
 _HEAD_TOO_LARGE = Problem(431, "head-too-large", "request line and headers are too large")
+_BAD_TARGET = Problem(
+    400, "malformed", "bad target: it must start with / and be visible ASCII; anything else is percent-encoded"
+)
+_VERSION = Problem(505, "version", "this service speaks HTTP/1.1")
 _LATE = Problem(408, "timeout", "the request did not arrive in time")
+
+
+_VISIBLE = re.compile(rb"[!-~]+\Z")
+
+
+class _MalformedError(Exception):
+    """The parser took it, this service does not."""
 
 
 class ServiceConfig(Config):
@@ -45,7 +60,7 @@ class ServiceConfig(Config):
     log_format: LogFormat
 
 
-class ServiceProtocol(H11Protocol):
+class ServiceProtocol(HttpToolsProtocol):
     """See the module."""
 
     def __init__(
@@ -58,6 +73,11 @@ class ServiceProtocol(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
         self._log_format = config.log_format
+        self._in_head = False
+        self._in_body = False
+        self._broken = False  # nothing that comes is read any more
+        self._refusal: Problem | None = None  # for when everything before it is answered
+        self._unread = 0  # bytes since something was handed on
         self._header_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._lingering: _Lingering | None = None
@@ -81,10 +101,20 @@ class ServiceProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on, and see whether a header is awaited."""
-        if self._lingering and self._lingering.drops(len(data)):
+        if (self._lingering and self._lingering.drops(len(data))) or self._broken:
             return
-        super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
+        self._unset_keepalive_if_required()
+        self._unread += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._refuse(_problem(error))
+            return
+        except httptools.HttpParserUpgrade:
+            self._broken, self.cycle.keep_alive = True, False
+        if self._unread > self._limits.head and not self._broken:
+            self._refuse(_HEAD_TOO_LARGE)
+        elif self._awaits_header():
             self._await_header()
         else:
             self._header_arrived()
@@ -98,11 +128,45 @@ class ServiceProtocol(H11Protocol):
             return True
         return None
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the words are uvicorn's
-        """Answer what is not HTTP; in the middle of an answer there is nothing left but to end the connection."""
-        error = sys.exc_info()[1]
-        too_large = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
-        self._answer(_HEAD_TOO_LARGE if too_large else _MALFORMED)
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; what comes after the body is none."""
+        if self._in_head:
+            super().on_header(name, value.rstrip(b" \t"))
+
+    def on_headers_complete(self) -> None:
+        """Begin with the request: the target goes on as it was sent."""
+        target, self.url = self.url, b"/"
+        if (
+            not _VISIBLE.match(target)
+            or self.parser.get_http_version() == "0.9"
+            or not _codings_are_known(self.headers)
+        ):
+            raise _MalformedError
+        self._unread, self._in_head, self._in_body = 0, False, True
+        super().on_headers_complete()
+        self.scope["raw_path"], _, self.scope["query_string"] = target.partition(b"?")
+
+    def on_body(self, body: bytes) -> None:
+        """Hand on a piece of the body."""
+        self._unread = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._unread, self._in_body = 0, False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Answer the next request of the connection, or refuse what came after them."""
+        last = not self.pipeline
+        super().on_response_complete()
+        if last and self._refusal and not self.transport.is_closing():
+            self._answer(self._refusal)
 
     def pause_writing(self) -> None:
         """The client does not take the answer as fast as it is written: from now on it has to show progress."""
@@ -116,9 +180,12 @@ class ServiceProtocol(H11Protocol):
 
     def receives_body(self) -> bool:
         """Whether more of a request's body is to come."""
-        return self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
+        return self._in_body or self._broken
 
     # The timers
+
+    def _awaits_header(self) -> bool:
+        return self._in_head or self.cycle is None or (self.cycle.response_complete and not self._in_body)
 
     def _await_header(self) -> None:
         if self._header_timer is None:
@@ -131,8 +198,8 @@ class ServiceProtocol(H11Protocol):
 
     def _header_late(self) -> None:
         self._header_timer = None
-        if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
-            self._answer(_LATE)
+        if not self.transport.is_closing() and self._awaits_header():
+            self._refuse(_LATE)
 
     def _expect_taking(self, size: int) -> None:
         self._taken()
@@ -150,8 +217,19 @@ class ServiceProtocol(H11Protocol):
             self._write_timer.cancel()
             self._write_timer = None
 
+    def _refuse(self, problem: Problem) -> None:
+        """Read no further, and answer ``problem`` once all that came before it is answered."""
+        self._broken = True
+        self._header_arrived()
+        if self._in_body and self.pipeline:
+            self.pipeline.popleft()  # the last one, whose body it is: nobody has begun with it
+        elif self._in_body or self.cycle is None or self.cycle.response_complete:
+            self._answer(problem)
+            return
+        self._refusal = problem
+
     def _answer(self, problem: Problem) -> None:
-        """Write a whole answer beside h11, whose state may be anything, and end the connection."""
+        """Write a whole answer beside whatever is under way, and end the connection."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             body = problem.body()
             headers = {**problem.all_headers(), "Content-Length": str(len(body)), "Connection": "close"}
@@ -161,6 +239,19 @@ class ServiceProtocol(H11Protocol):
         client = self.client[0] if self.client else ""
         logs.write(self._log_format, "refused", client=client, status=problem.status, said=problem.detail)
         self.transport.close()
+        if self.cycle:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
+
+def _problem(error: httptools.HttpParserError) -> Problem:
+    if isinstance(error, httptools.HttpParserInvalidURLError):
+        return _BAD_TARGET
+    return _VERSION if error.args == ("Invalid HTTP version",) else _MALFORMED
+
+
+def _codings_are_known(headers: list[tuple[bytes, bytes]]) -> bool:
+    return all(value.lower() == b"chunked" for name, value in headers if name == b"transfer-encoding")
 
 
 class _Lingering:

@@ -105,7 +105,6 @@ def _config(settings: Settings) -> ServiceConfig:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        h11_max_incomplete_event_size=limits.head,
         timeout_keep_alive=int(limits.idle_time),
         timeout_graceful_shutdown=int(limits.shutdown_time),
         ssl_certfile=settings.tls_cert,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -140,6 +141,13 @@ def test_a_head_over_the_limit_is_431_or_414(client: Client) -> None:
         b"PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1x\r\n\r\n",
         b"PUT /a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"GET /a\r\nHost: localhost\r\n\r\n",
+        b"GET /a HTTP/1.1\nHost: localhost\n\n",
+        b"GET /a HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: localhost\r\nX: a\rb\r\n\r\n",
+        put_head("/a", "Transfer-Encoding: gzip, chunked") + b"1\r\nx\r\n0\r\n\r\n",
+        put_head("/a", "Transfer-Encoding: xchunked") + b"1\r\nx\r\n0\r\n\r\n",
+        put_head("/a", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\n\r\n",
         put_head("/a", "Transfer-Encoding: chunked") + b"zz\r\n",
         put_head("/a", "Transfer-Encoding: chunked", "Content-Length: 1") + b"1\r\nx\r\n0\r\n\r\n",
     ],
@@ -281,6 +289,66 @@ def test_pipelined_requests_are_answered_in_order(client: Client) -> None:
     answer = client.raw(request)
     assert answer.count(b"HTTP/1.1 201") == 3
     assert answer.endswith(b"\r\n\r\nx")
+
+
+def statuses_of(answers: bytes) -> list[int]:
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", answers)]
+
+
+def test_what_is_malformed_is_refused_in_its_turn_and_spoils_nothing_before_it(client: Client) -> None:
+    paths = [fresh_path() for _ in range(3)]
+    whole = b"".join(put_head(path, "Content-Length: 1") + b"x" for path in paths)
+    unfinished = put_head(fresh_path(), "Transfer-Encoding: chunked") + b"zz\r\n"
+    for rest in (b"NONSENSE\r\n\r\n", unfinished):
+        answer = client.raw(whole + rest)
+        assert statuses_of(answer) == ([201] * 3 if rest[:1] == b"N" else [200] * 3) + [400]
+    assert [client.get(path).headers["mergepub-version"] for path in paths] == ["1"] * 3
+
+
+def test_a_head_that_stays_unfinished_behind_a_request_is_late_in_its_turn(client: Client) -> None:
+    path = fresh_path()
+    answer = client.raw(put_head(path, "Content-Length: 1") + b"xPUT /unfinished HT")
+    assert statuses_of(answer) == [201, 408]
+
+
+def test_trailers_count_for_nothing(client: Client) -> None:
+    path = fresh_path()
+    body = b"1\r\nx\r\n0\r\nHost: evil.example\r\nMergepub-Author: eve\r\nMergepub-Expected-Version: 7\r\n\r\n"
+    assert status_of(client.raw(put_head(path, "Transfer-Encoding: chunked", "Connection: close") + body)) == 201
+    version = client.get(f"/-/versions{path}").json["versions"][0]
+    assert (version["version"], version["author"]) == (1, "")
+
+
+@pytest.mark.parametrize("start", [b"1;", b"0\r\nX: "])
+def test_what_makes_a_body_long_without_being_body_is_limited(client: Client, start: bytes) -> None:
+    path = fresh_path()
+    with client.connect() as connection:
+        connection.sendall(put_head(path, "Transfer-Encoding: chunked") + start)
+        sent = 0
+        try:
+            while sent < FAR:
+                connection.sendall(bytes([97]) * 4096)
+                sent += 4096
+        except OSError:
+            pass
+        assert sent < FAR, "the service went on reading"
+    assert client.get(path).status == 404
+
+
+def test_a_request_to_upgrade_is_answered_as_what_it_is_and_is_the_last(client: Client) -> None:
+    upgrade = b"GET /-/health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    answer = client.raw(upgrade + b"GET /-/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert status_of(answer) == 200
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert status_of(client.raw(b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n")) in (400, 405)
+
+
+def test_empty_lines_do_not_hold_a_connection(client: Client) -> None:
+    with client.connect() as connection:
+        connection.sendall(b"GET /-/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert status_of(connection.recv(65536)) == 200
+        connection.sendall(b"\r\n\r\n")
+        assert status_of(read_all(connection)) == 408
 
 
 def test_noise_never_gets_a_success_nor_a_500(client: Client) -> None:
