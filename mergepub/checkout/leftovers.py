@@ -100,8 +100,6 @@ def _keep(checkout: Checkout, name: str) -> None:
 
 
 def _remove_folder(folder: str) -> None:
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            with suppress(OSError):
-                os.unlink(os.path.join(folder, name))
-        os.rmdir(folder)
+    import shutil  # noqa: PLC0415 - as above
+
+    shutil.rmtree(folder, ignore_errors=True)

@@ -82,7 +82,8 @@ def _configured(tool: str) -> str:
     if not command:
         raise InputError(
             f"git's configuration holds no command for the tool {tool!r}",
-            hint=f"""git config --global mergetool.{tool}.cmd '{tool} "$LOCAL" "$BASE" "$REMOTE" "$MERGED"'""",
+            hint=f"git config --global {shlex.quote(f'mergetool.{tool}.cmd')} "
+            + shlex.quote(f'{shlex.quote(tool)} "$LOCAL" "$BASE" "$REMOTE" "$MERGED"'),
         )
     return command
 
@@ -99,6 +100,11 @@ def _run(command: Sequence[str], copies: dict[str, str], conflict: Conflict, *, 
     with reading(copies[MERGED]):
         text = disk.read(copies[MERGED])
     text = conflict.marked if text is None else text
+    if code == 0 and not text.strip() and conflict.ours.strip() and conflict.theirs.strip():
+        raise MendingFailedError(
+            f"the {what} left nothing; nothing was published, and the file is in conflict as before",
+            reason="in-conflict",
+        )
     if code != 0:
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
         failed = MendingFailedError(

@@ -96,6 +96,8 @@ def _way(context: click.Context, given: dict[str, Any]) -> str | None:
         if favour not in (None, "ours") or given["tool"]:
             raise InputError("--mark-resolved goes with no other way of resolving but --ours", hint="give one of them")
         return "mark-resolved-ours" if favour else "mark-resolved"
+    if given["tool"] is not None and not given["tool"].strip():
+        raise InputError("--tool is empty", hint="name a tool, or leave it out")
     if favour and given["tool"]:
         raise InputError(f"--tool and --{favour} contradict each other", hint="give one of them")
     return favour
@@ -183,10 +185,11 @@ class Resolving:
         return outcome
 
     def _end(self, work: Work, conflict: Conflict, text: bytes) -> None:
-        if leftover(conflict, text) and text != conflict.here:
+        how, ours_meant = self.how, self.way in ("ours", "mark-resolved-ours")
+        if leftover(conflict, text, allow_markers=how.allow_markers) and text != conflict.here:
             keep_progress(work, conflict, text)
-        ours_meant = self.way in ("ours", "mark-resolved-ours")
-        check_mended(work, conflict, text, ours_meant=ours_meant, allow_revert=self.how.allow_revert)
+        flags = {"allow_revert": how.allow_revert, "allow_markers": how.allow_markers}
+        check_mended(work, conflict, text, ours_meant=ours_meant, **flags)
         conclude(work, conflict, text)
 
     def _kept(self, text: bytes) -> str:

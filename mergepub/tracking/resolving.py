@@ -129,22 +129,29 @@ def _check_same(work: Work, conflict: Conflict) -> None:
 
 
 def check_mended(
-    work: Work, conflict: Conflict, text: bytes, *, ours_meant: bool = False, allow_revert: bool = False
+    work: Work,
+    conflict: Conflict,
+    text: bytes,
+    *,
+    ours_meant: bool = False,
+    allow_revert: bool = False,
+    allow_markers: bool = False,
 ) -> None:
     """Refuse a text that is not mended.
 
     Raises:
-        CheckoutError: a conflict block remains (its line is named), the text drops all that theirs did and nobody said
-            that ours was meant, or it undoes what was pulled before the conflict.
+        CheckoutError: a marker of a conflict block remains (its line is named), the text drops all that theirs did and
+            nobody said that ours was meant, or it undoes what was pulled before the conflict.
     """
     name, clash = work.local.name, conflict.clash
-    line = leftover(conflict, text)
+    line = leftover(conflict, text, allow_markers=allow_markers)
     if line:
         raise CheckoutError(
             f"line {line} of {name} still belongs to a conflict block; nothing was published",
             reason="in-conflict",
             line=line,
-            hint=f"settle it with --ours, --theirs or --union, or mend it and repeat: mergepub resolve {quote(name)}",
+            hint="settle it with --ours, --theirs or --union; --allow-markers takes a line of === that is text; "
+            f"or mend it and repeat: mergepub resolve {quote(name)}",
         )
     if not ours_meant and _drops_theirs(conflict, text):
         raise CheckoutError(
@@ -157,17 +164,20 @@ def check_mended(
         unless_stale(work, text, stale=False, allow_revert=allow_revert)
 
 
-def leftover(conflict: Conflict, text: bytes) -> int | None:
+def leftover(conflict: Conflict, text: bytes, *, allow_markers: bool = False) -> int | None:
     """The line (from 1) of the first marker that was left in the text; None where there is none.
 
-    Markers of that size stand nowhere in what was merged, except for ends of blocks in text that was there before.
+    Markers of that size stand nowhere in what was merged, except in text that was there before. With ``allow_markers``
+    one that stands within a block, and is the underline of a heading too, counts for nothing.
     """
-    from mergepub.merge.markers import END, START, marker_of  # noqa: PLC0415 - as above
+    from mergepub.merge.markers import BASE, END, MIDDLE, START, marker_of  # noqa: PLC0415 - as above
+
+    kinds = (START, END) if allow_markers else (START, BASE, MIDDLE, END)
 
     there = {*conflict.base.splitlines(), *conflict.ours.splitlines(), *conflict.theirs.splitlines()}
     for number, line in enumerate(text.split(b"\n"), 1):
         marker = marker_of(line)
-        sized = marker is not None and marker[1] == conflict.clash.marker_size and marker[0] in (START, END)
+        sized = marker is not None and marker[1] == conflict.clash.marker_size and marker[0] in kinds
         if sized and line.rstrip(b"\r") not in there:
             return number
     return None

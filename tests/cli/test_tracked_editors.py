@@ -281,3 +281,53 @@ def test_a_killed_resolve_leaves_the_conflict_as_it_is(conflicted: Path, mergepu
     assert conflicted.read_bytes() == MARKED
     assert mergepub("resolve", "guide.md", "--union").status == 0
     assert head(mergepub) == b"ONE\neins\ntwo\nTHREE\nfour\nFIVE\n"
+
+
+@pytest.mark.parametrize(
+    ("left", "line"),
+    [
+        (b"eins\n=======\nONE\n", 2),
+        (b"eins\n||||||| base\nONE\n", 2),
+        (b"<<<<<<< ours\neins\n", 1),
+        (b"ONE\n>>>>>>> theirs\r\n", 2),
+    ],
+)
+def test_a_single_marker_that_was_forgotten_is_refused_with_its_line(left, line, conflicted: Path, mergepub: Runner):
+    conflicted.write_bytes(left)
+    refused = mergepub("resolve", "guide.md", "--mark-resolved")
+    assert (refused.status, f"line {line} of guide.md" in refused.err) == (3, True)
+    assert mergepub("versions", GUIDE).out.count(b"\n") == 2
+
+
+def test_a_heading_that_looks_like_a_marker_can_be_meant(conflicted: Path, mergepub: Runner):
+    conflicted.write_bytes(b"Numbers\n=======\neins\nONE\n")
+    refused = mergepub("resolve", "guide.md", "--mark-resolved")
+    assert (refused.status, "--allow-markers" in refused.err) == (3, True)
+    assert mergepub("resolve", "guide.md", "--mark-resolved", "--allow-markers").status == 0
+    assert head(mergepub) == b"Numbers\n=======\neins\nONE\n"
+
+
+@pytest.mark.parametrize("code", ["file.write_bytes(b'')", "file.write_bytes(b' \\n')"])
+def test_an_editor_that_leaves_nothing_publishes_nothing(code, conflicted: Path, mergepub: Runner, monkeypatch):
+    monkeypatch.setenv("EDITOR", editor("empties", code))
+    refused = mergepub("resolve", "guide.md")
+    assert (refused.status, "left nothing" in refused.err) == (3, True)
+    assert conflicted.read_bytes() == MARKED
+    conflicted.write_bytes(b"")
+    assert mergepub("resolve", "guide.md", "--mark-resolved").status == 0, "an empty FILE is a body like any other"
+
+
+def test_whatever_an_editor_makes_of_the_copy_nothing_stays_beside(conflicted: Path, mergepub: Runner, monkeypatch):
+    monkeypatch.setenv("EDITOR", editor("folder", "file.unlink(); file.mkdir(); (file / 'x').touch()"))
+    refused = mergepub("resolve", "guide.md")
+    assert (refused.status, "Is a directory" in refused.err) == (3, True)
+    assert left_over() == ["guide.md"]
+
+
+def test_an_editor_with_an_open_quote_and_a_tool_without_a_name_are_bad_input(
+    conflicted: Path, mergepub: Runner, monkeypatch
+):
+    monkeypatch.setenv("EDITOR", "vim 'x")
+    assert "open quote" in mergepub("resolve", "guide.md").err
+    assert "--tool is empty" in mergepub("resolve", "guide.md", "--tool", "").err
+    assert conflicted.read_bytes() == MARKED
