@@ -79,15 +79,26 @@ class Daemon:
         """Serve until ``stop``; ``ready`` is called once all sockets stand.
 
         Raises:
-            SurfaceError: another daemon serves the directory, or something foreign stands in it.
+            SurfaceError: another daemon serves the directory, something foreign stands in it, or it was taken away
+                meanwhile: nobody reaches this daemon any more, and another one may serve in its place.
             InvalidStoreError: the tables are a newer mergepub's.
         """
+        asyncio.get_running_loop().set_exception_handler(self._note_trouble)
         self._root.open()
         try:
             self._state.open()
             await self._serve(ready)
         finally:
             self._root.close()
+        self._root.check_place()
+
+    def _note_trouble(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Tell in one line what the loop itself met, as connections that cannot be accepted; once, not every time."""
+        error = context.get("exception")
+        trouble = f"{context['message']}: {type(error).__name__}: {error}" if error else str(context["message"])
+        if trouble != self._troubles.get("loop"):
+            self._log(trouble)
+        self._troubles["loop"] = trouble
 
     def stop(self) -> None:
         """End ``run``: no new connections, waiting reads are answered, then everything is closed."""
@@ -207,6 +218,9 @@ class Daemon:
 
     async def _one_round(self) -> None:
         now, office = self._clock.steady(), self._office
+        if not self._root.has_place():
+            self.stop()
+            return
         await office.settle(office.radar.expire(self._clock.now()))
         await self._end_dead()
         if now - self._kept >= _KEEP:

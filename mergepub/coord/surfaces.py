@@ -41,6 +41,7 @@ class Root:
         self.transcripts = self.data / "transcripts"
         self.control = self.coord / CONTROL
         self._lock = -1
+        self._place: tuple[int, int] | None = None
 
     def open(self) -> None:
         """Make the directories and take the daemon's place.
@@ -89,6 +90,28 @@ class Root:
                 f"another daemon serves {self.data}", hint="stop it first, or name another directory with --data-dir"
             )
         self._lock = fd
+        self._place = self._where()
+
+    def has_place(self) -> bool:
+        """Whether the directory that was opened is still the one of its name; a lock in another one locks nothing."""
+        return self._place == self._where()
+
+    def check_place(self) -> None:
+        """Refuse to have served a directory that was taken away.
+
+        Raises:
+            SurfaceError: it was removed, or exchanged for another one.
+        """
+        if not self.has_place():
+            hint = "start the daemon again: runs, mail and reports are in the store"
+            raise SurfaceError(f"{self.coord} was removed or exchanged while it was served", hint=hint)
+
+    def _where(self) -> tuple[int, int] | None:
+        try:
+            found = self.coord.lstat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,6 +6,7 @@ watchfiles is there and the system lets it. Without it, and besides, there is a 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _FRESH_NS = 50_000_000
 """A file touched so shortly before it was read may change again without its times telling."""
+
+_PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EAGAIN, errno.EINTR}
 
 
 @dataclass(slots=True)
@@ -87,6 +90,9 @@ class Looker:
 
         Args:
             changed: the names of files that may have changed since the last look; None for all of them.
+
+        Raises:
+            OSError: the system could not look: too many open files, a disk that fails. Nothing is known then.
         """
         if changed is None or any(map(self._holds_many, changed)):
             self._look_at_all()
@@ -131,7 +137,8 @@ class Looker:
         try:
             with open(name, "rb") as file:
                 record = from_json(file.read(), name)
-        except (OSError, MergepubError):
+        except (OSError, MergepubError) as error:
+            _check_lasting(error)
             self._forget(key)  # gone in this moment, or damaged: every other command says so
             return
         self._forget(key)
@@ -158,8 +165,8 @@ class Looker:
         signature = _signature(name)
         if signature and signature == tracked.file and not _is_fresh(signature):
             return
-        tracked.file = signature
         tracked.differs = bool(signature) and _digest(name) not in {tracked.record.base.digest, ""}
+        tracked.file = signature
 
 
 def queued(checkout: Checkout) -> set[str]:
@@ -173,7 +180,8 @@ def _path_in(name: str) -> set[str]:
     try:
         with open(name, "rb") as file:
             path = json.loads(file.read())["path"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _check_lasting(error)
         return set()  # sent in this moment, or damaged: sync says so
     return {path} if isinstance(path, str) else set()
 
@@ -181,7 +189,8 @@ def _path_in(name: str) -> set[str]:
 def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
-    except OSError:
+    except OSError as error:
+        _check_lasting(error)
         return []
 
 
@@ -189,7 +198,8 @@ def _signature(name: str) -> Signature:
     """What tells that a file changed, () where there is none."""
     try:
         found = os.stat(name)
-    except OSError:
+    except OSError as error:
+        _check_lasting(error)
         return ()
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
@@ -203,8 +213,15 @@ def _digest(name: str) -> str:
     try:
         with open(name, "rb") as file:
             return digest_of(file.read())
-    except OSError:
+    except OSError as error:
+        _check_lasting(error)
         return ""
+
+
+def _check_lasting(error: Exception) -> None:
+    """Raise what says nothing about the file: a look that meets it has seen nothing."""
+    if isinstance(error, OSError) and error.errno in _PASSING:
+        raise error
 
 
 class Watch:

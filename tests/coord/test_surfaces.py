@@ -86,6 +86,16 @@ def test_a_second_daemon_is_refused_although_somebody_removed_the_lock(root: Roo
     second.close()
 
 
+def test_a_place_that_was_exchanged_for_another_one_is_lost(root: Root) -> None:
+    assert root.has_place()
+    root.check_place()
+    root.coord.rename(root.data / "away")
+    root.coord.mkdir()
+    assert not root.has_place()
+    with pytest.raises(SurfaceError, match="was removed or exchanged"):
+        root.check_place()
+
+
 def test_a_data_directory_has_one_name_however_it_is_called(root: Root, data: Path) -> None:
     (data.parent / "link").symlink_to(data)
     assert Root(data.parent / "link").data == root.data

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mergepub.checkout import Checkout, queue
 from mergepub.checkout.queue import Entry, Start
 from mergepub.checkout.records import Base, Clash, Record
+from mergepub.coord import watching
 from mergepub.coord.watching import Looker, Pace, Watch
 from mergepub.documents import digest_of
 from tests.coord.living import PATIENCE
@@ -97,6 +100,39 @@ def test_a_damaged_record_hides_no_other(root: Path) -> None:
     folder = Path(Checkout(str(root)).folder_of("a.md"))
     (folder / "record.json").write_text("{")
     assert Looker(str(root)).look() == {"/b.md"}
+
+
+@pytest.mark.parametrize("place", ["records", "record", "document", "queue"])
+def test_a_look_without_an_open_file_left_says_so_and_forgets_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    track(root, "a.md")
+    looker = Looker(str(root))
+    (root / "a.md").write_bytes(b"two\n")
+    assert looker.look() == {"/a.md"}
+    inside = Checkout(str(root)).inside
+    barred = {"records": inside("files"), "record": "record.json", "document": "a.md", "queue": inside("queue")}[place]
+    if place == "queue":
+        Path(inside("queue")).mkdir()
+
+    def exhausted(call: Any) -> Any:
+        def refuse(name: str, *rest: Any) -> Any:
+            if str(name).endswith(barred):
+                raise OSError(errno.EMFILE, "Too many open files")
+            return call(name, *rest)
+
+        return refuse
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watching, "open", exhausted(open), raising=False)
+        patch.setattr(os, "listdir", exhausted(os.listdir))
+        (root / "a.md").write_bytes(b"three\n")
+        os.utime(Path(Checkout(str(root)).folder_of("a.md")) / "record.json")
+        with pytest.raises(OSError, match="Too many open files"):
+            looker.look()
+    assert looker.look() == {"/a.md"}
+    (root / "a.md").write_bytes(b"one\n")
+    assert looker.look() == set()
 
 
 def test_a_directory_where_nothing_is_tracked_edits_nothing(root: Path) -> None:
