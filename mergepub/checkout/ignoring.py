@@ -21,7 +21,8 @@ class Rule:
 
 def rules_of(text: str) -> list[Rule]:
     """The rules of one file, in order; the last that matches counts."""
-    return [rule for line in text.splitlines() if (rule := _rule(line))]
+    lines = text.removeprefix("\ufeff").split("\n")
+    return [rule for line in lines if (rule := _rule(line.removesuffix("\r")))]
 
 
 def verdict(rules: Iterable[Rule], name: str, *, is_folder: bool) -> bool | None:
@@ -58,10 +59,11 @@ def _without_blanks(line: str) -> str:
     return f"{stripped} " if backslashes % 2 and stripped != line else stripped
 
 
-_TOKEN = re.compile(r"^\*\*/|/\*\*$|/\*\*(?=/)|\*+|\?|\[[!^]?\]?(?:\\.|[^\]\\])*\]|\\.|.", re.DOTALL)
+_TOKEN = re.compile(r"^\*\*/|/\*\*$|/\*\*(?=/)|\*+|\?|\[[!^]?\]?(?:\[:[a-z]+:\]|\\.|[^\]\\])*\]|\\.|.", re.DOTALL)
 
 
 def _translated(text: str) -> str:
+    text = re.sub(r"\*{3,}", "**", text)
     return "".join(_piece(match.group(), at_end=match.end() == len(text)) for match in _TOKEN.finditer(text))
 
 
@@ -82,6 +84,24 @@ def _piece(piece: str, *, at_end: bool) -> str:
 def _class(token: str) -> str:
     inner = token[1:-1]
     negated = inner[:1] in ("!", "^")
-    inner = inner[negated:].replace("[", r"\[")
+    inner = re.sub(r"\[:([a-z]+):\]", lambda named: _NAMED.get(named[1], ""), inner[negated:])
+    inner = inner.replace("[", r"\[")
     inner = rf"\]{inner[1:]}" if inner.startswith("]") else inner
     return f"(?!/)[{'^' if negated else ''}{inner}]"
+
+
+_NAMED = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\x5b-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
+"""The classes that have names, as they stand within brackets."""

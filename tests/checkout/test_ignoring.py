@@ -46,6 +46,32 @@ def test_a_folder_holds_what_git_would_see_in_it(seed: int, tmp_path: Path):
     assert sorted(walk(str(tmp_path))) == as_git_sees(tmp_path)
 
 
+SPELLINGS = (
+    b"\xef\xbb\xbf*.md\n",
+    b"*.md\r\na\r\n",
+    b"[[:alpha:]].md\n",
+    b"[^[:digit:]].md\n",
+    b"[[:nope:]].md\n",
+    b"[[:upper:]a].md\n",
+    b"***/a.md\n",
+    b"deep/***/a.md\n",
+    b"deep/***\n",
+    b"[]-a].md\n",
+    b"*.md\x0b\n",
+    b"\\\n",
+)
+
+
+@pytest.mark.parametrize("rules", SPELLINGS, ids=ascii)
+def test_rules_are_read_as_git_reads_them(rules: bytes, tmp_path: Path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "deep/er").mkdir(parents=True)
+    for name in ("a.md", "1.md", "A.md", "a", "deep/a.md", "deep/er/a.md", "deep/er/b"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / ".mergepubignore").write_bytes(rules)
+    assert sorted(walk(str(tmp_path))) == as_git_sees(tmp_path)
+
+
 def test_rules_above_the_folder_count_up_to_the_checkouts_top(tmp_path: Path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".mergepubignore").write_text("docs/draft.md\n*.log\n")
