@@ -45,7 +45,7 @@ def dense_hunks(
     ids_b = list(map(numbers.get, lines_b))
     if at_least and bytes(map(set(ids_b).__contains__, ids_a)).find(b"\1" * at_least) < 0:
         return [box]
-    rows, columns = matched_lines(ids_a, ids_b, numbers.get(b""))
+    rows, columns = matched_lines(ids_a, ids_b, numbers.get(b"", 0))
     rows.append(len(ids_a))
     columns.append(len(lines_b))
     at_b = _starts(lines_b, b0, b1)
