@@ -475,7 +475,7 @@ class SqlStore(ABC):
         for name in [path] if path else self._read(sqlverify.paths):
             yield from self._faults(name)
 
-    def _faults(self, path: str) -> list[str]:
+    def _faults(self, path: str) -> Sequence[str]:
         from mergepub.stores import sqlverify  # noqa: PLC0415 - as above
 
         try:

@@ -60,5 +60,5 @@ def mistyped(connection: sqlite3.Connection) -> str | None:
             query = f'SELECT typeof("{column}") FROM "{table}" WHERE typeof("{column}") NOT IN (?, ?) LIMIT 1'  # noqa: S608 - names of our own tables
             found = connection.execute(query, (fits, "null")).fetchone() if fits else None
             if found:
-                return f"a {column} in the table {table} is of the type {found[0]} instead of {fits}"
+                return f"the column {column} of {table} holds a value of the type {found[0]}, not {fits}"
     return None
