@@ -19,8 +19,10 @@ from mergepub.events import TOOL_CALL, after, parse_events
 from mergepub.histories import (
     CHOOSE,
     CONTINUE,
+    OPEN,
     REBASE,
     REJECT,
+    REJECTED,
     UNDO,
     Decision,
     DecisionReceipt,
@@ -33,6 +35,7 @@ from mergepub.stores import branchrules
 
 if TYPE_CHECKING:
     from mergepub.events import Event
+    from mergepub.histories import Branch, HeadPlace
     from mergepub.merge import Merged
     from mergepub.stores.contract import BranchStore, Store
 
@@ -125,9 +128,11 @@ def undo(store: Store, path: str, number: int, expected_head: int, *, how: How |
     if not how.dry_run:
         return _decided(insist(lambda: keeper.decide(path, request)))
     row = _decision(keeper, path, number)
-    head, _ = insist(lambda: keeper.branches(path))
+    head, branches = insist(lambda: keeper.branches(path))
     branchrules.check_seen(path, request, head.version)
-    if row.result_version not in (None, head.version):
+    if head.digest is None:
+        raise _deleted(path, head.version)
+    if not _stands(keeper, path, row, head, branches):
         raise branchrules.not_undoable(path, number, head.version)
     former = row.head
     body = None
@@ -135,6 +140,21 @@ def undo(store: Store, path: str, number: int, expected_head: int, *, how: How |
         body = insist(lambda: keeper.revision(path, former.branch, former.revision)).body
     version = head.version + (row.result_version is not None)
     return Decided(version, None, UNDO, str(row.branch), dry_run=True, body=body)
+
+
+def _stands(keeper: BranchStore, path: str, row: Decision, head: HeadPlace, branches: list[Branch]) -> bool:
+    """Whether the decision's result is the head still; of one that left the head alone, whether its state stands."""
+    if row.incarnation != head.incarnation or row.result_version is not None:
+        return row.result_version == head.version
+    undone, source = False, row
+    while source.undoes is not None:  # an undo of an undo of a rejection rejects again
+        undone, source = not undone, _decision(keeper, path, source.undoes)
+    states = {branch.name: branch.state for branch in branches if branch.incarnation == head.incarnation}
+    return states.get(row.branch.branch) == (OPEN if undone else REJECTED)
+
+
+def _deleted(path: str, version: int) -> VersionConflictError:
+    return VersionConflictError(f"{path} is deleted; nothing can be decided", expected=version, current=version)
 
 
 def _decision(keeper: BranchStore, path: str, number: int) -> Decision:
@@ -162,9 +182,7 @@ def _previewed(case: _Case, request: DecisionRequest) -> Decided:
     branchrules.check_seen(case.path, request, now.head.version)
     branchrules.check_decidable(case.path, request, now.branch, now.head.place)
     if now.head.digest is None:
-        raise VersionConflictError(
-            f"{case.path} is deleted; nothing can be decided", expected=request.expected_head, current=now.head.version
-        )
+        raise _deleted(case.path, now.head.version)
     body = case.body if request.strategy == CHOOSE else request.body
     version = request.expected_head + (request.strategy != REJECT)
     return Decided(version, None, request.strategy, str(case.seen), dry_run=True, body=body)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from mergepub import status_branches
 from mergepub.calls import branching
 from mergepub.documents import EVENTS, TEXT, Receipt, Version
-from mergepub.errors import InputError
+from mergepub.errors import InputError, NotFoundError
 from mergepub.histories import (
     CONTINUE,
     REBASE,
@@ -30,10 +30,13 @@ from mergepub.histories import (
 from mergepub.paths import check_path, check_prefix
 from mergepub.service import labels
 from mergepub.service.labels import parse_number
-from mergepub.service.problems import bad_request, refuse
+from mergepub.service.problems import ProblemError, bad_request, missing, refuse
 from mergepub.service.targets import parse_query
+from mergepub.stores.branchrules import NoBranchError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mergepub.histories import Branch, Decision, DecisionReceipt, Unresolved
     from mergepub.service.exchange import Exchange
     from mergepub.stores.contract import BranchStore
@@ -65,11 +68,11 @@ async def get_branches(exchange: Exchange) -> Response:
     exchange.caller.demand_read(path)
     if "revision" in query:
         name, number = _place(query["revision"])
-        found = await exchange.service.call(_keeper(exchange).revision, path, name, number)
+        found = await _asked(exchange, path, _keeper(exchange).revision, path, name, number)
         return Response(found.body, headers=_revision_headers(found) | _BODY | _FRESH)
     if "standing" in query:
         return await _get_standing(exchange, path, query)
-    head, branches = await exchange.service.call(_keeper(exchange).branches, path)
+    head, branches = await _asked(exchange, path, _keeper(exchange).branches, path)
     rows = [status_branches.branch_json(branch) for branch in branches]
     return JSONResponse({"head": status_branches.head_json(head), "branches": rows}, headers=_FRESH)
 
@@ -93,7 +96,7 @@ async def _get_standing(exchange: Exchange, path: str, query: dict[str, str]) ->
     name, number = _place(query["standing"])
     version = parse_number("version", query["version"]) if "version" in query else None
     keeper = _keeper(exchange)
-    found = await exchange.service.call(keeper.standing, path, name, version=version, revision=number)
+    found = await _asked(exchange, path, keeper.standing, path, name, version=version, revision=number)
     keys: dict[str, Any] = {"head": status_branches.head_json(found.head)}
     keys["branch"] = status_branches.branch_json(found.branch)
     return JSONResponse(keys | {"ancestors": [str(place) for place in found.ancestors]}, headers=_FRESH)
@@ -117,7 +120,9 @@ async def get_decisions(exchange: Exchange) -> Response:
     exchange.caller.demand_read(path)
     query = parse_query(exchange.query)
     before = parse_number("after", query["after"]) if "after" in query else None
-    rows: list[Decision] = await exchange.service.call(_keeper(exchange).decisions, path, before=before, limit=MOST + 1)
+    rows: list[Decision] = await _asked(
+        exchange, path, _keeper(exchange).decisions, path, before=before, limit=MOST + 1
+    )
     keys = [status_branches.decision_json(row) for row in rows[:MOST]]
     answer: dict[str, Any] = {"decisions": keys}
     if len(rows) > MOST:
@@ -159,7 +164,7 @@ async def put_branches(exchange: Exchange) -> Response:
         "kind": kind,
     }
     body = await exchange.body()
-    receipt = await exchange.service.call(_keeper(exchange).branch, path, body, expected, **how)
+    receipt = await _asked(exchange, path, _keeper(exchange).branch, path, body, expected, **how)
     return _receipt(receipt)
 
 
@@ -171,13 +176,13 @@ async def post_branches(exchange: Exchange) -> Response:
     keeper, who = _keeper(exchange), _labels(exchange)
     epoch = _number(exchange, "Mergepub-Epoch")
     if action == "take":
-        return _branch(await exchange.service.call(keeper.take, path, name, author=who["author"]))
+        return _branch(await _asked(exchange, path, keeper.take, path, name, author=who["author"]))
     if action == "abandon":
-        return _branch(await exchange.service.call(keeper.abandon, path, name, author=who["author"], epoch=epoch))
+        return _branch(await _asked(exchange, path, keeper.abandon, path, name, author=who["author"], epoch=epoch))
     if action != "extend":
         raise bad_request("Mergepub-Action is extend, take or abandon")
     body = await exchange.body()
-    receipt = await exchange.service.call(keeper.extend, path, name, body, **who, epoch=epoch, known=number)
+    receipt = await _asked(exchange, path, keeper.extend, path, name, body, **who, epoch=epoch, known=number)
     return _receipt(receipt)
 
 
@@ -203,13 +208,29 @@ async def post_decisions(exchange: Exchange) -> Response:
         exchange.text("Mergepub-Acknowledge-Effects") == "true",
         _number(exchange, "Mergepub-Undoes"),
     )
-    receipt: DecisionReceipt = await exchange.service.call(_keeper(exchange).decide, path, request)
+    receipt: DecisionReceipt = await _asked(exchange, path, _keeper(exchange).decide, path, request)
     keys: dict[str, Any] = {"version": receipt.head, "decision": status_branches.decision_json(receipt.decision)}
     if receipt.replayed:
         keys["replayed"] = True
     if receipt.current is not None:
         keys["current-version"] = receipt.current
     return JSONResponse(keys, 200 if receipt.replayed else 201, headers={"Cache-Control": "no-store"})
+
+
+# ── one call of the store ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _asked(exchange: Exchange, path: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """As ``service.call``; what is not there is named as the document, not as the address below which it is asked for.
+
+    A document that is not there and one that the caller may not read are told in the same bytes.
+    """
+    try:
+        return await exchange.service.call(function, *args, **kwargs)
+    except NoBranchError as error:
+        raise refuse(404, "no-branch", error.message) from None
+    except NotFoundError as error:
+        raise ProblemError(missing(path, error)) from None
 
 
 # ── headers ─────────────────────────────────────────────────────────────────────────────────────────────────────────

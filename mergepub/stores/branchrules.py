@@ -88,7 +88,7 @@ def check_extension(path: str, kind: str, parent: bytes, body: bytes) -> None:
         raise BranchError(
             f"{path} is a log of events and grows at its end alone: the body does not begin with what it is made from",
             reason="not-an-extension",
-            hint=f"add your events to the end of what is there: mergepub fetch {quote(path)} --body-only",
+            hint=advice(path, "not-an-extension", ""),
         )
     added = body[len(parent) :]
     if added and not (added.startswith(b"{") and added.endswith(b"\n")):
@@ -101,14 +101,18 @@ def check_extension(path: str, kind: str, parent: bytes, body: bytes) -> None:
 # ── writers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class NoBranchError(NotFoundError):
+    """The document is there, and has no such branch, revision or decision; its message names no store."""
+
+
 def no_branch(path: str, name: str) -> NotFoundError:
     """``path`` has no such branch."""
-    return NotFoundError(f"{path} has no branch {name}", hint=f"mergepub branches {quote(path)}")
+    return NoBranchError(f"{path} has no branch {name}", hint=f"mergepub branches {quote(path)}")
 
 
 def no_revision(path: str, name: str, revision: int, end: int) -> NotFoundError:
     """The branch has no such revision."""
-    return NotFoundError(
+    return NoBranchError(
         f"{path} has no revision {name}@{revision}; the branch ends at {name}@{end}",
         hint=f"mergepub branches {quote(path)}",
     )
@@ -116,7 +120,7 @@ def no_revision(path: str, name: str, revision: int, end: int) -> NotFoundError:
 
 def no_decision(path: str, number: int) -> NotFoundError:
     """``path`` has no such decision."""
-    return NotFoundError(f"{path} has no decision {number}", hint=f"mergepub decisions {quote(path)}")
+    return NoBranchError(f"{path} has no decision {number}", hint=f"mergepub decisions {quote(path)}")
 
 
 def check_present(path: str, branch: Branch, incarnation: str) -> None:
@@ -129,7 +133,7 @@ def check_present(path: str, branch: Branch, incarnation: str) -> None:
         raise BranchError(
             f"{branch.name} is a branch of an earlier life of {path}: it can be read, not changed or decided",
             reason="recreated",
-            hint=f"mergepub branch show {quote(path)} {branch.end} --body-only",
+            hint=advice(path, "recreated", branch.name),
         )
 
 
@@ -140,13 +144,10 @@ def check_open(path: str, branch: Branch, what: str) -> None:
         BranchError: ``reason`` is the state it is in.
     """
     if branch.state != OPEN:
-        hint = f"mergepub branches {quote(path)}"
-        if branch.state == DEFAULT:
-            hint = f"mergepub publish {quote(path)} FILE --expected-version N --on-conflict branch"
         raise BranchError(
             f"the branch {branch.name} of {path} is {branch.state}, it cannot be {what}",
             reason=branch.state,
-            hint=hint,
+            hint=advice(path, branch.state, branch.name),
         )
 
 
@@ -157,17 +158,18 @@ def check_owner(path: str, branch: Branch, author: str, epoch: int | None) -> Ow
         BranchError: ``reason: fenced``: somebody took the branch over, or the writer never owned it.
     """
     owner = next((owner for owner in branch.owners if owner.name == author), None)
-    take = f"mergepub branch take {quote(path)} {branch.name}"
     if owner is None:
         raise BranchError(
-            f"the branch {branch.name} of {path} is not {author}'s", reason="fenced", hint=f"take it over: {take}"
+            f"the branch {branch.name} of {path} is not {author}'s",
+            reason="fenced",
+            hint=advice(path, "fenced", branch.name),
         )
     held = owner.epoch if epoch is None else epoch
     if held < branch.epoch:
         raise BranchError(
             f"the branch {branch.name} of {path} was taken over since: your epoch is {held}, it is at {branch.epoch}",
             reason="fenced",
-            hint=f"look at it with mergepub branch show {quote(path)} {branch.name}; take it back with: {take}",
+            hint=advice(path, "fenced", branch.name),
         )
     return owner
 
@@ -177,8 +179,23 @@ def grown(path: str, branch: Branch, known: int) -> BranchError:
     return BranchError(
         f"the branch {branch.name} of {path} ends at {branch.end}, not at {branch.name}@{known}",
         reason="stale",
-        hint=f"mergepub branch show {quote(path)} {branch.end}",
+        hint=advice(path, "stale", branch.name),
     )
+
+
+def advice(path: str, reason: str, branch: str) -> str:
+    """What to type after a refusal with this reason, about ``branch`` of ``path`` ("" where it is about none)."""
+    name = quote(path)
+    match reason:
+        case "fenced":
+            return f"take it over: mergepub branch take {name} {branch}"
+        case "not-an-extension":
+            return f"add your events to the end of what is there: mergepub fetch {name} --body-only"
+        case "recreated" | "abandoned" if branch:
+            return f"read what it holds: mergepub branch show {name} {branch} --body-only"
+        case "merged" | "rejected" | "superseded":
+            return f"see why, --undo takes a decision back: mergepub decisions {name}"
+    return f"see what there is: mergepub branches {name}"
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,14 +250,14 @@ def check_decidable(path: str, request: DecisionRequest, branch: Branch, head: P
         raise BranchError(
             f"{branch.name} is the branch of the head of {path}: there is nothing to decide",
             reason=DEFAULT,
-            hint=f"mergepub branches {quote(path)}",
+            hint=advice(path, DEFAULT, branch.name),
         )
     decidable = (OPEN,) if request.strategy == REJECT else (OPEN, SUPERSEDED)
     if branch.state not in decidable:
         raise BranchError(
             f"the branch {branch.name} of {path} is {branch.state}: there is nothing to decide",
             reason=branch.state,
-            hint=f"--undo takes a decision back; see why with: mergepub decisions {quote(path)}",
+            hint=advice(path, branch.state, branch.name),
         )
     if branch.revision != request.seen.revision:
         raise grown(path, branch, request.seen.revision)
@@ -251,7 +268,7 @@ def not_undoable(path: str, number: int, head: int) -> BranchError:
     return BranchError(
         f"decision {number} of {path} cannot be undone: its result is not the head any more, version {head} is",
         reason="stale",
-        hint=f"see what there is to choose: mergepub branches {quote(path)}",
+        hint=advice(path, "stale", ""),
     )
 
 

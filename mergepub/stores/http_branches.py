@@ -6,11 +6,13 @@ A yes that is not exactly what was promised is none.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 from mergepub.documents import Receipt, Version
+from mergepub.errors import BranchError, NotFoundError, VersionConflictError
 from mergepub.histories import (
     Branch,
     BranchReceipt,
@@ -78,42 +80,37 @@ class HttpBranches:
         """See ``BranchStore.extend``."""
         named = branch if known is None else f"{branch}@{known}"
         headers = {"Mergepub-Branch": named, **_epoch(epoch), **wire.labels(author, message)}
-        return self._branch_write(self._to("POST", BRANCHES, path), _branch_receipt, headers, body)
+        return self._branch_write(self._to("POST", BRANCHES, path), _branch_receipt, headers, body, branch)
 
     def branches(self, path: str) -> tuple[HeadPlace, list[Branch]]:
         """See ``BranchStore.branches``."""
-        return self._branch_read(
-            BRANCHES, path, {}, lambda row: (_head(row["head"]), [_branch(b) for b in row["branches"]])
-        )
+        return self._read(BRANCHES, path, {}, _reading(_listed))
 
     def revision(self, path: str, branch: str, revision: int | None = None) -> BranchRevision:
         """See ``BranchStore.revision``."""
         named = branch if revision is None else f"{branch}@{revision}"
-        call = self._branch_call(BRANCHES, path, {"revision": named})
-        return self._http._ask(call, {200}, _revision)
+        return self._read(BRANCHES, path, {"revision": named}, _revision, branch)
 
     def standing(self, path: str, branch: str, *, version: int | None = None, revision: int | None = None) -> Standing:
         """See ``BranchStore.standing``."""
         query = {"standing": branch if revision is None else f"{branch}@{revision}"}
         query |= {} if version is None else {"version": str(version)}
-        return self._branch_read(BRANCHES, path, query, _standing)
+        return self._read(BRANCHES, path, query, _reading(_standing), branch)
 
     def unresolved(self, prefix: str = "/", *, limit: int = 1000) -> list[Unresolved]:
         """See ``BranchStore.unresolved``."""
         query = {"unresolved": "1", "limit": str(limit)}
-        return self._branch_read(
-            BRANCHES, prefix, query, lambda row: [Unresolved(**each) for each in row["unresolved"]]
-        )
+        return self._read(BRANCHES, prefix, query, _reading(_unresolved))
 
     def take(self, path: str, branch: str, *, author: str) -> Branch:
         """See ``BranchStore.take``."""
         headers = {"Mergepub-Branch": branch, "Mergepub-Action": "take", **wire.labels(author, "")}
-        return self._branch_write(self._to("POST", BRANCHES, path), _branch, headers, b"")
+        return self._branch_write(self._to("POST", BRANCHES, path), _branch, headers, b"", branch)
 
     def abandon(self, path: str, branch: str, *, author: str, epoch: int | None = None) -> Branch:
         """See ``BranchStore.abandon``."""
         headers = {"Mergepub-Branch": branch, "Mergepub-Action": "abandon", **_epoch(epoch), **wire.labels(author, "")}
-        return self._branch_write(self._to("POST", BRANCHES, path), _branch, headers, b"")
+        return self._branch_write(self._to("POST", BRANCHES, path), _branch, headers, b"", branch)
 
     def decide(self, path: str, request: DecisionRequest) -> DecisionReceipt:
         """See ``BranchStore.decide``."""
@@ -129,16 +126,15 @@ class HttpBranches:
             **wire.labels(request.resolver, ""),
         }
         call = self._to("POST", DECISIONS, path, request.expected_head)
-        return self._branch_write(call, _receipt, headers, request.body or b"")
+        seen = request.seen.branch if request.seen else ""
+        return self._branch_write(call, _receipt, headers, request.body or b"", seen)
 
     def decisions(self, path: str, *, before: int | None = None, limit: int | None = None) -> list[Decision]:
         """See ``BranchStore.decisions``."""
         rows: list[Decision] = []
         while limit is None or len(rows) < limit:
             query = {} if before is None else {"after": str(before)}
-            page, before = self._branch_read(
-                DECISIONS, path, query, lambda row: ([_decision(each) for each in row["decisions"]], row.get("after"))
-            )
+            page, before = self._read(DECISIONS, path, query, _reading(_page))
             rows += page
             if before is None:
                 break
@@ -150,22 +146,49 @@ class HttpBranches:
     def _http(self) -> HttpStore:
         return self  # type: ignore[return-value]  # it is part of that class
 
-    def _branch_call(self, room: str, path: str, query: Mapping[str, str]) -> Call:
+    def _read(
+        self, room: str, path: str, query: Mapping[str, str], read: Callable[[Call, Answer], _T], branch: str = ""
+    ) -> _T:
         asked = f"?{urlencode(query)}" if query else ""
-        return Call("GET", path, f"{self._http.url}{room}{wire.quote_path(path)}{asked}")
-
-    def _branch_read(self, room: str, path: str, query: Mapping[str, str], parse: Callable[[dict[str, Any]], _T]) -> _T:
-        call = self._branch_call(room, path, query)
-        return self._http._ask(call, {200}, lambda call, answer: _parsed(call, answer, parse))
+        call = Call("GET", path, f"{self._http.url}{room}{wire.quote_path(path)}{asked}")
+        with _advised(path, branch):
+            return self._http._ask(call, {200}, read)
 
     def _to(self, method: str, room: str, path: str, expected: int | None = None) -> Call:
         return Call(method, path, f"{self._http.url}{room}{wire.quote_path(path)}", expected)
 
     def _branch_write(
-        self, call: Call, parse: Callable[[dict[str, Any]], _T], headers: Mapping[str, str], body: bytes
+        self,
+        call: Call,
+        parse: Callable[[dict[str, Any]], _T],
+        headers: Mapping[str, str],
+        body: bytes,
+        branch: str = "",
     ) -> _T:
         sent = {name: value for name, value in headers.items() if value}
-        return self._http._ask(call, {200, 201}, lambda call, answer: _parsed(call, answer, parse), sent, body)
+        with _advised(call.path, branch):
+            return self._http._ask(call, {200, 201}, _reading(parse), sent, body)
+
+
+@contextmanager
+def _advised(path: str, branch: str) -> Iterator[None]:
+    """Refusals about ``branch`` leave with what to type next: on the wire there is no place for it."""
+    try:
+        yield
+    except BranchError as error:
+        error.hint = error.hint or branchrules.advice(path, error.reason or "", branch)
+        raise
+    except VersionConflictError as error:
+        error.hint = error.hint or branchrules.advice(path, "", branch)
+        raise
+    except NotFoundError as error:
+        if error.tombstone is None and not error.message.startswith(f"there is no {path} in this store"):
+            error.hint = branchrules.advice(path, "", branch)  # the document is there: it need not be created
+        raise
+
+
+def _reading(parse: Callable[[dict[str, Any]], _T]) -> Callable[[Call, Answer], _T]:
+    return lambda call, answer: _parsed(call, answer, parse)
 
 
 def _epoch(epoch: int | None) -> dict[str, str]:
@@ -220,6 +243,10 @@ def _listed(row: dict[str, Any]) -> tuple[HeadPlace, list[Branch]]:
 
 def _unresolved(row: dict[str, Any]) -> list[Unresolved]:
     return [Unresolved(str(each["path"]), int(each["count"]), str(each["branch"])) for each in row["unresolved"]]
+
+
+def _page(row: dict[str, Any]) -> tuple[list[Decision], int | None]:
+    return [_decision(each) for each in row["decisions"]], row.get("after")
 
 
 def _standing(row: dict[str, Any]) -> Standing:

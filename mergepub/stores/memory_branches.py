@@ -514,7 +514,7 @@ class _Deciding:
             Place(result.branch, result.revision) if result else None,
             request.resolver,
             request.reason,
-            self.modified,
+            max([self.modified, *(row.modified for _, row, _ in self.history.decisions[-1:])]),
             request.approved,
             request.effects,
             request.undoes,

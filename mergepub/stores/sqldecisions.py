@@ -256,12 +256,15 @@ def _record(
     tx, path, head, request = case.tx, case.path, case.head, case.request
     for each, (_, after) in states.items():
         tx.put("UPDATE branches SET state = ? WHERE id = ?", after, each)
-    last = tx.row("SELECT number, link FROM merge_decisions WHERE path = ? ORDER BY number DESC LIMIT 1", path)
-    number, previous = (last[0] + 1, last[1]) if last else (1, "")
+    last = tx.row(
+        "SELECT number, link, modified FROM merge_decisions WHERE path = ? ORDER BY number DESC LIMIT 1", path
+    )
+    number, previous, before = (last[0] + 1, *last[1:]) if last else (1, "", "")
+    modified = max(case.modified, before)  # a clock set back never puts a decision before an earlier one
     made = (head.version + 1, result.branch, result.revision) if result else (None, None, None)
     values = (
         *(path, number, head.incarnation, request.strategy, head.version, head.branch, head.revision),
-        *(*seen, *made, request.resolver, request.reason, case.modified),
+        *(*seen, *made, request.resolver, request.reason, modified),
         *(json.dumps(list(request.approved)), int(request.effects), request.undoes, json.dumps(states), key),
     )
     tx.put(_INSERT, *values, decision_link(previous, values))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -85,6 +86,28 @@ class Histories(RuleBasedStateMachine):
         assert self.snapshot() == before
         return answer
 
+    def foreseen(self, call: Any, how: How) -> Any:
+        """Decide, after a dry run that comes to the same and changes nothing."""
+        before = self.snapshot()
+        shown = self.outcome(lambda: call(replace(how, dry_run=True)))
+        assert self.snapshot() == before
+        if isinstance(shown, type):
+            with pytest.raises(shown) as refused:
+                call(how)
+            raise refused.value
+        decided = self.again(lambda: call(how))
+        assert (shown.version, shown.branch) == (decided.version, decided.branch)
+        if shown.body is not None:
+            assert self.store.fetch(DOC).body == shown.body
+        return decided
+
+    @staticmethod
+    def outcome(call: Any) -> Any:
+        try:
+            return call()
+        except MergepubError as error:
+            return type(error)
+
     def snapshot(self) -> Any:
         return self.store.branches(DOC), len(self.store.decisions(DOC)), self.store.fetch(DOC).version.number
 
@@ -146,10 +169,11 @@ class Histories(RuleBasedStateMachine):
             events = parse_events(self.store.revision(DOC, branch.name).body)
             approved = [event.id for event in events if not event.is_barrier][-2:]
         try:
-            decided = self.again(
-                lambda: deciding.decide(
+            decided = self.foreseen(
+                lambda how: deciding.decide(
                     self.store, DOC, strategy, seen, expected, file=file, approved=approved, how=how
-                )
+                ),
+                how,
             )
         except MergepubError:
             return
@@ -158,12 +182,14 @@ class Histories(RuleBasedStateMachine):
             self.allowed |= {(head.place.branch, name) for name in approved}
 
     @precondition(lambda self: self.store.decisions(DOC))
-    @rule(resolver=writers)
-    def somebody_undoes_the_last_decision(self, resolver: str) -> None:
-        number = self.store.decisions(DOC)[0].number
+    @rule(resolver=writers, pick=st.integers(0, 19))
+    def somebody_undoes_a_decision(self, resolver: str, pick: int) -> None:
+        rows = self.store.decisions(DOC)
+        number = rows[pick % len(rows) if pick < 5 else 0].number
         head = self.store.branches(DOC)[0].version
         with suppress(BranchError):
-            self.again(lambda: deciding.undo(self.store, DOC, number, head, how=How(resolver, f"{next(self.names)}")))
+            how = How(resolver, f"{next(self.names)}")
+            self.foreseen(lambda how: deciding.undo(self.store, DOC, number, head, how=how), how)
 
     @rule(pick=st.integers(0, 9))
     def the_document_is_deleted_and_created_again(self, pick: int) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from mergepub.documents import ABSENT, Version
+from mergepub.histories import CHOOSE, DecisionRequest, Place
 from mergepub.stores.http import HttpStore
 from mergepub.stores.memory import MemoryStore
 from mergepub.stores.postgres import PostgresStore
 from mergepub.stores.sqlite import SqliteStore
 from mergepub.stores.wrappers import FaultInjecting, Retrying, RetryPolicy, lost_answer
-from tests.branching.suite import BranchSuite, Opener
+from tests.branching.suite import BranchSuite, Opener, refusal
 from tests.stores.http_service import HttpService
 
 
@@ -59,6 +61,28 @@ def served(tmp_path_factory: pytest.TempPathFactory):
     service = HttpService(f"sqlite:///{file}").start()
     yield service, file
     service.remove()
+
+
+@pytest.mark.parametrize("kept", ["file", "http"])
+def test_every_refusal_says_what_to_type_next(kept: str, served: tuple[HttpService, Path]) -> None:
+    service, file = served
+    store = SqliteStore(file) if kept == "file" else HttpStore(service.url, policy=RetryPolicy.instant())
+    path = f"/docs/hints {kept}.md"
+    store.publish(path, b"one\n", ABSENT)
+    store.publish(path, b"two\n", Version(1))
+    name = store.branch(path, b"mine\n", Version(1), author="ann").branch  # type: ignore[union-attr]  # a sibling
+    calls = {
+        f"branch take {quote(path)} {name}": lambda: store.extend(path, name, b"x\n", author="eve"),
+        f"branches {quote(path)}": lambda: store.revision(path, "none"),
+        f"branches {quote(path)} ": lambda: store.revision(path, name, 7),
+        f"branches {quote(path)}  ": lambda: store.decide(path, DecisionRequest(CHOOSE, 1, Place(name, 1))),
+        f"branches {quote(path)}   ": lambda: store.decide(path, DecisionRequest(CHOOSE, 2, Place("main", 2))),
+        "publish /none FILE --expected-version 0": lambda: store.branches("/none"),
+    }
+    for wanted, call in calls.items():
+        hint = refusal(call).hint or ""
+        assert hint.endswith(f"mergepub {wanted.rstrip()}"), (wanted, hint)
+    store.close()
 
 
 class TestHttp(BranchSuite):

@@ -119,3 +119,25 @@ def test_a_read_that_is_not_allowed_looks_like_nothing(closed: dict[str, Client]
         assert closed["stranger"].get(target).problem["status"] == 404
     assert closed["stranger"].get("/-/branches/?unresolved=1").json == {"unresolved": []}
     assert len(closed["reader"].get("/-/branches/docs?unresolved=1").json["unresolved"]) >= 1
+
+
+def test_what_is_not_there_is_named_by_itself_and_looks_like_what_may_not_be_read(closed: dict[str, Client]) -> None:
+    path, nothing = moved(closed["writer"]), fresh_path()
+    for room, query in (("branches", ""), ("branches", "?standing=main"), ("decisions", "")):
+        hidden = closed["stranger"].get(f"/-/{room}{path}{query}")
+        missing = closed["reader"].get(f"/-/{room}{nothing}{query}")
+        assert hidden.problem["detail"] == f"there is no {path} in this store"
+        assert missing.problem["detail"] == f"there is no {nothing} in this store"
+        assert hidden.problem["type"] == missing.problem["type"]
+    for query in ("revision=none", "revision=main@9", "standing=none"):
+        answer = closed["reader"].get(f"/-/branches{path}?{query}")
+        assert (answer.problem["status"], answer.json["type"]) == (404, "urn:mergepub:problem:no-branch")
+        assert answer.json["detail"].startswith(f"{path} has no ")
+
+
+def test_a_deleted_end_of_a_branch_is_gone(client: Client) -> None:
+    path = moved(client)
+    client.ask("DELETE", path, {"Mergepub-Expected-Version": "2"})
+    answer = client.get(f"/-/branches{path}?revision=main")
+    assert (answer.problem["status"], answer.json["current-version"]) == (410, 3)
+    assert answer.json["detail"] == f"{path} was deleted (version 3)"
