@@ -12,17 +12,20 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio.to_thread
 from mcp.server import MCPServer
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from mergepub._version import __version__
 from mergepub.coord import client, wire
 from mergepub.coord.bounds import BODY_BYTES, EVIDENCE_REFS, KEY_BYTES, WAIT_SECONDS
 from mergepub.coord.wire import CoordError
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import Context
 
 SCHEMA_VERSION = "v3"
 
@@ -50,7 +53,7 @@ _REPEATABLE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idem
 
 def make_server(place: Path) -> MCPServer:
     """A server whose tools ask at the run's socket ``place``."""
-    server = MCPServer("mergepub-coord", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    server = Bridge("mergepub-coord", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     tools = Tools(place)
     for tool, nature in (
         (tools.coord_status, _READS),
@@ -62,6 +65,31 @@ def make_server(place: Path) -> MCPServer:
     ):
         server.tool(annotations=nature)(tool)
     return server
+
+
+class Bridge(MCPServer):
+    """A server that refuses arguments as the socket does: by its rules, in its words, in the envelope."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call the tool ``name``, if these are arguments of its method."""
+        try:
+            _check(name, arguments)
+        except CoordError as error:
+            return _refused(error)
+        return await super().call_tool(name, arguments, context)
+
+
+def _check(tool: str, arguments: Mapping[str, Any]) -> None:
+    method = tool.replace("_", ".", 1)
+    if method not in wire.CAPABILITIES:
+        raise CoordError(wire.NO_METHOD, f"{wire.shown(tool)}: there is no such tool")
+    known = wire.RUN_METHODS[method]
+    # What may be left out may be null here, as clients write it.
+    left_out = {name for name, value in arguments.items() if value is None and name in known and known[name].optional}
+    given = {name: value for name, value in arguments.items() if name not in left_out}
+    wire.check(wire.RUN_METHODS, wire.Request(1, method, given))
 
 
 class Tools:
@@ -118,16 +146,19 @@ class Tools:
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> CallToolResult:
         try:
-            wire.check(wire.RUN_METHODS, wire.Request(1, method, dict(params)))
             asked = partial(client.call, self._place, method, params)
             result = await anyio.to_thread.run_sync(asked, abandon_on_cancel=True)
         except CoordError as error:
-            return _envelope({"ok": False, "error": wire.error_of(error)}, is_error=True)
+            return _refused(error)
         return _envelope({"ok": True, "result": result})
 
 
 def _mail(body: str, key: str, **target: str) -> dict[str, str]:
     return target | {"body": body, "idempotency_key": key}
+
+
+def _refused(error: CoordError) -> CallToolResult:
+    return _envelope({"ok": False, "error": wire.error_of(error)}, is_error=True)
 
 
 def _envelope(facts: Mapping[str, Any], *, is_error: bool = False) -> CallToolResult:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.coord.living import Living, living
+from tests.coord.living import PATIENCE, Living, living
 
 pytest.importorskip("mcp", reason="the tool server is an extra")
 
@@ -110,9 +111,60 @@ def test_what_the_wire_refuses_is_a_tool_error_with_its_code(daemon: Living) -> 
             assert refused["error"]["code"] == -32602
         missing = await call(client, "coord_send", to_run_id="run-x", body="x", idempotency_key="k")
         assert missing["error"]["code"] == -32000
-        assert (await client.call_tool("coord_send", {"to_run_id": "run-x", "body": "x"})).is_error
 
     talk(daemon.socket(one).parent, conversation)
+
+
+WRONG: list[tuple[str, dict[str, Any], int, str]] = [
+    ("coord_send", {"to_run_id": "run-x", "body": "x"}, -32602, "coord.send: the parameter idempotency_key is missing"),
+    ("coord_send", {"to_run_id": 5, "body": "x", "idempotency_key": "k"}, -32602, "coord.send: to_run_id must be"),
+    ("coord_send", {"to_run_id": "r", "body": None, "idempotency_key": "k"}, -32602, "coord.send: body must be"),
+    ("coord_status", {"run_id": "run-x"}, -32602, "coord.status: there is no parameter 'run_id'"),
+    ("coord_inbox", {"wait_seconds": 31}, -32602, "coord.inbox: wait_seconds must be between"),
+    ("coord_inbox", {"wait_seconds": "1"}, -32602, "coord.inbox: wait_seconds must be a number"),
+    (
+        "coord_report",
+        {"outcome": "great", "summary": "s", "idempotency_key": "k"},
+        -32602,
+        "coord.report: outcome must",
+    ),
+    ("coord_report", {"outcome": "blocked", "summary": " ", "idempotency_key": "k"}, -32602, "coord.report: summary"),
+    ("coord_task", {}, -32601, "coord_task: there is no such tool"),
+    ("run_report", {"state": "working"}, -32601, "run_report: there is no such tool"),
+]
+
+
+def test_arguments_that_are_wrong_are_refused_in_the_same_envelope(daemon: Living) -> None:
+    async def conversation(client: Client) -> None:
+        for tool, arguments, code, words in WRONG:
+            error = (await call(client, tool, **arguments))["error"]
+            assert (error["code"], error["message"][: len(words)]) == (code, words)
+        taken = await call(client, "coord_inbox", ack_token=None, wait_seconds=None)
+        assert taken["result"]["messages"] == []
+
+    talk(daemon.socket(daemon.runs(1)[0]).parent, conversation)
+
+
+def test_lines_that_are_no_requests_end_nothing(daemon: Living) -> None:
+    environment = daemon.environment | {"MERGEPUB_RUN_DIR": str(daemon.socket(daemon.runs(1)[0]).parent)}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    command = [sys.executable, "-m", "mergepub", "coord", "mcp"]
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for line in (b"junk", b"\xff\xfe", b"[]", b"{}", b"[" * 100_000, b"x" * 1_000_000):
+            server.stdin.write(line + b"\n")
+        for number, method, params in ((1, "initialize", hello), (2, "tools/call", {"name": "coord_status"})):
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            server.stdin.write(json.dumps(request).encode() + b"\n")
+            server.stdin.flush()
+            while (answer := json.loads(server.stdout.readline())).get("id") != number:
+                pass
+        assert json.loads(answer["result"]["content"][0]["text"])["ok"] is True
+        server.stdin.close()
+        assert server.wait(PATIENCE) == 0
 
 
 def test_without_a_socket_every_tool_says_so(daemon: Living) -> None:
