@@ -21,6 +21,8 @@ from itertools import islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     Hunk = tuple[int, int, int, int]
 
 _FILLER = bytes(range(33)) + bytes(c for c in range(33, 128) if not chr(c).isalnum())
@@ -46,20 +48,16 @@ def weak_lines(text: bytes) -> int:
 def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     """Join hunks over matched weak lines that are outweighed by the changes on both their sides."""
     gaps = _weak_gaps(a, hunks)
-    if not gaps:
-        return hunks
-    sizes = _rewritten(a, b, hunks, gaps)
-    above = _outweighing(sizes, gaps, list(gaps), 1)
-    below = _outweighing(sizes[1:], gaps, list(reversed(gaps)), -1)
-    given_up = [k for k, lines in gaps.items() if above[k] >= _WEIGHT * lines <= below[k]]
+    given_up = _outweighed(_rewritten(a, b, hunks, gaps), gaps)
     if not given_up:
         return hunks
-    joined, done = [], 0
-    for k in given_up:  # hunk k, or what it was joined to, with the next one
-        joined += hunks[done : k + 1]
-        done = k + 2
-        (a0, _, b0, _), (_, a1, _, b1) = joined[-1], hunks[k + 1]
-        joined[-1] = (a0, a1, b0, b1)
+    joined: list[Hunk] = []
+    done = 0
+    for first, last in _runs(given_up):
+        joined += hunks[done:first]
+        (a0, _, b0, _), (_, a1, _, b1) = hunks[first], hunks[last + 1]
+        joined.append((a0, a1, b0, b1))
+        done = last + 2
     return joined + hunks[done:]
 
 
@@ -69,33 +67,51 @@ def _weak_gaps(a: bytes, hunks: list[Hunk]) -> dict[int, int]:
     end = hunks[0][1] if hunks else 0
     for k, (start, next_end, _, _) in enumerate(islice(hunks, 1, None)):
         if a[end] in _FILLER and start - end < _LONGEST:
-            lines = weak_lines(a[end:start])
+            lines = 1 if start - end == 1 else weak_lines(a[end:start])
             if lines:
                 gaps[k] = lines
         end = next_end
     return gaps
 
 
-def _rewritten(a: bytes, b: bytes, hunks: list[Hunk], gaps: dict[int, int]) -> list[int]:
+def _rewritten(a: bytes, b: bytes, hunks: list[Hunk], gaps: Iterable[int]) -> dict[int, int]:
     """For hunks beside a gap: the lines replaced or put in their place, whichever are more; 0 for a pure hunk."""
-    sizes = [0] * len(hunks)
-    for k, (a0, a1, b0, b1) in enumerate(hunks):
-        if (k in gaps or k - 1 in gaps) and a0 < a1 and b0 < b1:
-            old, new = a.count(b"\n", a0, a1), b.count(b"\n", b0, b1)
+    sizes: dict[int, int] = {}
+    for gap in gaps:
+        for k in (gap, gap + 1) if gap not in sizes else (gap + 1,):
+            a0, a1, b0, b1 = hunks[k]
+            old, new = (a.count(b"\n", a0, a1), b.count(b"\n", b0, b1)) if a0 < a1 and b0 < b1 else (0, 0)
             sizes[k] = old if old > new else new
     return sizes
 
 
-def _outweighing(sizes: list[int], gaps: dict[int, int], order: list[int], step: int) -> dict[int, int]:
-    """For every gap: by how much change outweighs weak matches in the best stretch that ends there.
-
-    `sizes[k]` belongs to the hunk that is met just before gap k when going in `order`, by `step`.
-    """
-    scores: dict[int, int] = {}
+def _outweighed(sizes: dict[int, int], gaps: dict[int, int]) -> list[int]:
+    """The gaps that are outweighed by the change in the best stretch above them and in the best one below."""
+    scores: list[int] = []  # of the stretches that begin below each gap, from the last gap up
     score, last = 0, -2
-    for k in order:
-        carried = score - _WEIGHT * gaps[last] if last == k - step else 0
-        score = sizes[k] + carried if carried > 0 else sizes[k]
-        scores[k] = score
+    for k in reversed(gaps):
+        carried = score - _WEIGHT * gaps[last] if last == k + 1 else 0
+        score = sizes[k + 1] + carried if carried > 0 else sizes[k + 1]
+        scores.append(score)
         last = k
-    return scores
+    given_up: list[int] = []
+    carried, last = 0, -2
+    for k, lines in gaps.items():
+        score = sizes[k] + carried if carried > 0 and last == k - 1 else sizes[k]
+        below = scores.pop()
+        if score >= _WEIGHT * lines <= below:
+            given_up.append(k)
+        carried, last = score - _WEIGHT * lines, k
+    return given_up
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of every run of consecutive numbers."""
+    first = last = -2
+    for number in numbers:
+        if number != last + 1:
+            if first >= 0:
+                yield first, last
+            first = number
+        last = number
+    yield first, last
