@@ -22,8 +22,13 @@ def warn_of_peers(paths: Iterable[str]) -> None:
         peers = client.call(client.run_socket(), "coord.status", {}, seconds=1.0)["peers"]
     except wire.CoordError:
         return
+    active = [peer for peer in peers if peer["state"] != "grace"]
     for path in dict.fromkeys(paths):
-        editing = [peer for peer in peers if peer["state"] != "grace" and bounds.cut(path) in peer["files"]]
-        if editing:
-            who = ", ".join(f"{peer['member_id']} ({peer['run_id']})" for peer in editing)
-            say(f"mergepub: warning: {path} is being edited by {who} too; see mergepub coord status --json")
+        name = bounds.cut(path)
+        editing = [peer for peer in active if name in peer["files"]]
+        # The first files of a long list alone are told, in their order.
+        perhaps = [peer for peer in active if peer["file_total"] > len(peer["files"]) and name > peer["files"][-1]]
+        if editing or perhaps:
+            who = ", ".join(f"{peer['member_id']} ({peer['run_id']})" for peer in editing or perhaps)
+            verb = "is" if editing else "may be"
+            say(f"mergepub: warning: {path} {verb} being edited by {who} too; see mergepub coord status --json")

@@ -129,6 +129,22 @@ def test_publish_and_push_warn_of_a_peer_inside_a_run_alone(daemon: Living) -> N
     assert b"socket" not in gone.stderr
 
 
+def test_of_a_peer_with_more_files_than_are_told_a_publish_warns_that_it_may_be(daemon: Living) -> None:
+    documents = [f"/docs/{i:02}.md" for i in range(20)]
+    one, two = (daemon.checkout(name, *documents) for name in ("one", "two"))
+    a, b = daemon.run(one, "ann"), daemon.run(two, "ben")
+    for folder in (one, two):
+        for document in documents[1:]:
+            (folder / document.removeprefix("/docs/")).write_bytes(b"edited\n")
+    wait_for(lambda: [p["file_total"] for p in status(daemon, a)["peers"]] == [19], "the overlap is not seen whole")
+    (one / "00.md").write_bytes(b"edited by ann alone\n")
+    alone = daemon.mergepub("publish", "/docs/00.md", "00.md", "--expected-version", "1", cwd=one, run=a)
+    assert b"being edited" not in alone.stderr
+    told = daemon.mergepub("push", "16.md", "19.md", cwd=one, run=a, check=False).stderr.decode()
+    assert f"/docs/16.md is being edited by ben ({b}) too" in told
+    assert f"/docs/19.md may be being edited by ben ({b}) too" in told
+
+
 def test_with_coordination_off_there_is_no_socket_and_the_radar_goes_on() -> None:
     with living("--no-coordination", "--quiet-seconds", "0.02") as daemon:
         a, b = daemon.pair()
