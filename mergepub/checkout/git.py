@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from mergepub.checkout import disk
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
@@ -47,13 +50,27 @@ class Repository:
         return _git(self.top, "cat-file", "--filters", f"{commit}:{inside}")
 
     def changed_since(self, revision: str) -> list[str] | None:
-        """The files that differ from ``revision`` and are here, with their full names; None where git knows no such."""
-        out = _git(
-            self.top, "diff", "--name-only", "-z", "--no-renames", "--diff-filter=d", "--end-of-options", revision, "--"
-        )
+        """The files that differ from ``revision`` and are here, with their full names; None where git knows no such.
+
+        A diff notes in the index what it has found to be unchanged; so it gets a copy of it.
+        """
+        options = ["--name-only", "-z", "--no-renames", "--diff-filter=d", "--end-of-options"]
+        with self._copy_of_index() as variables:
+            out = _git(self.top, "diff", *options, revision, "--", **variables)
         if out is None:
             return None
         return [os.path.realpath(os.path.join(self.top, os.fsdecode(name))) for name in out.split(b"\0") if name]
+
+    @contextmanager
+    def _copy_of_index(self) -> Iterator[dict[str, str]]:
+        from tempfile import NamedTemporaryFile  # noqa: PLC0415 - few commands need it
+
+        index = _git(self.top, "rev-parse", "--path-format=absolute", "--git-path", "index") or b""
+        body = disk.read(os.fsdecode(index.rstrip(b"\n")))
+        with NamedTemporaryFile(prefix="mergepub-index-") as copy:
+            copy.write(body or b"")
+            copy.flush()
+            yield {"GIT_INDEX_FILE": copy.name} if body else {}
 
 
 def _below_git(folder: str) -> bool:
@@ -65,7 +82,7 @@ def _below_git(folder: str) -> bool:
     return True
 
 
-def _git(folder: str, *arguments: str) -> bytes | None:
+def _git(folder: str, *arguments: str, **variables: str) -> bytes | None:
     """What git prints; None where it fails, or is not installed."""
     import subprocess  # noqa: PLC0415 - most files lie in no git work tree, or are tracked without asking
 
@@ -75,9 +92,31 @@ def _git(folder: str, *arguments: str) -> bytes | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env={**_environment(), **variables},
             timeout=_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+_OF_ONE_REPOSITORY = frozenset(
+    (
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_PREFIX",
+        "GIT_COMMON_DIR",
+        "GIT_NAMESPACE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    )
+)
+
+
+def _environment() -> dict[str, str]:
+    """Without what a hook of git is told of its own repository: FILE may lie in another. Nothing is locked."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
+    return {**kept, "GIT_OPTIONAL_LOCKS": "0"}

@@ -85,6 +85,8 @@ def push_command(context: click.Context, /, files: tuple[str, ...], **given: Any
     stores = Stores(context)
     plan = plan_push(stores, files, given["prefix"], given["changed_since"])
     given |= {"favour": last_given(context, "ours", "theirs")}
+    for line in plan.renamed:
+        say(f"mergepub: {line}")
     quiet = any(map(os.path.isdir, files))
     return _answer(push(plan, given), plan, given, quiet=quiet)
 

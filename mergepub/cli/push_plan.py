@@ -30,10 +30,12 @@ class Plan:
     """The files with their documents' paths, by checkout and by store.
 
     ``left_out`` counts files that were found in folders, are not tracked and go nowhere, for no prefix was given.
+    ``renamed`` are sentences about untracked files that look like a tracked one which is gone.
     """
 
     checkouts: list[tuple[Checkout, list[Batch]]]
     left_out: int = 0
+    renamed: tuple[str, ...] = ()
 
     def paths(self) -> list[str]:
         """Every document's path."""
@@ -58,7 +60,7 @@ def plan_push(stores: Stores, names: Sequence[str], prefix: str | None, since: s
         if since is None or planning.changes.has(local, since):
             planning.add(local, checkout, relative)
     batches = ((checkout, list(by_store.values())) for checkout, by_store in planning.by_root.values())
-    return Plan(sorted(batches, key=lambda pair: pair[0].root), planning.left_out)
+    return Plan(sorted(batches, key=lambda pair: pair[0].root), planning.left_out, tuple(planning.renamed()))
 
 
 def _found(names: Sequence[str]) -> Iterator[tuple[Local, Checkout, str | None]]:
@@ -93,11 +95,14 @@ class _Planning:
         self.changes = _Changes()
         self.by_root: dict[str, tuple[Checkout, dict[str, Batch]]] = {}
         self.left_out = 0
+        self._untracked: dict[str, tuple[Checkout, set[str]]] = {}
         self._documents: dict[tuple[str, str], tuple[Local, bool]] = {}
         self._paths: dict[str, tuple[str, str]] = {}
 
     def add(self, local: Local, checkout: Checkout, relative: str | None) -> None:
         record = checkout.load(local)
+        if record is None and checkout.exists:
+            self._untracked.setdefault(checkout.root, (checkout, set()))[1].add(local.target)
         if record is None and self.prefix is None and relative is not None:
             self.left_out += 1
             return
@@ -106,6 +111,21 @@ class _Planning:
         if self._is_new(local, (store.url, path), is_tracked=record is not None):
             _, by_store = self.by_root.setdefault(checkout.root, (checkout, {}))
             by_store.setdefault(store.url, (store, []))[1].append((local, path))
+
+    def renamed(self) -> Iterator[str]:
+        """A sentence about every untracked file that looks like a tracked one which is gone."""
+        for checkout, untracked in self._untracked.values():
+            missing = [each for each in checkout.records() if not os.path.lexists(checkout.local(each).target)]
+            if missing:
+                from mergepub.checkout.moved import find_moved
+
+                found = find_moved(checkout, missing)
+                known = {each.file: (checkout.local(each).name, each.path) for each in missing}
+                for file, local in found.items():
+                    if local.target in untracked:
+                        old, path = known[file]
+                        move = f"mergepub mv {shlex.quote(old)} {shlex.quote(local.name)}"
+                        yield f"{local.name} looks like {old}, which was {path} and is gone; to keep it that: {move}"
 
     def _is_new(self, local: Local, document: tuple[str, str], *, is_tracked: bool) -> bool:
         """Whether the file is not there yet; another file of this document, or this one as another, is an error.

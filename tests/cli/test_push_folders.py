@@ -189,6 +189,47 @@ def test_changed_since_an_unknown_revision_or_outside_git_is_refused(mergepub: R
     assert present() == [".git", "site"]
 
 
+def test_what_a_hook_of_git_is_told_of_its_repository_misleads_nobody(mergepub: Runner, monkeypatch):
+    tree(site__a_md="a\n", site__b_md="b\n")
+    git("init", "-q", "-b", "main")
+    git("add", "site")
+    git("commit", "-qm", "one")
+    git("worktree", "add", "-q", "beside")
+    monkeypatch.chdir("beside")
+    monkeypatch.setenv("MERGEPUB_STORE", "../store.sqlite")
+    write("site/a.md", "A\n")
+    git("commit", "-qam", "two")
+    monkeypatch.setenv("GIT_DIR", "../.git/worktrees/beside")
+    monkeypatch.setenv("GIT_INDEX_FILE", "../.git/worktrees/beside/index")
+    assert mergepub("push", "site", "--prefix", "/", "--changed-since", "HEAD~1").status == 0
+    assert documents(mergepub) == ["/a.md"]
+    [row] = json.loads(mergepub("versions", "/a.md", "--json").out)["result"]["versions"]
+    assert len(row["source"]) == 40
+
+
+def test_a_dry_run_writes_nothing_to_the_repository_either(mergepub: Runner):
+    tree(site__a_md="a\n")
+    git("init", "-q", "-b", "main")
+    git("add", "site")
+    git("commit", "-qm", "one")
+    os.utime("site/a.md", (1, 1))  # git would note in its index that the file is the same all the same
+    before = everything()
+    assert mergepub("push", "site", "--prefix", "/", "--changed-since", "HEAD", "--dry-run").status == 0
+    assert everything() == before
+
+
+def test_a_new_file_that_looks_like_a_tracked_one_which_is_gone_is_told(mergepub: Runner):
+    tree(site__a_md="a\nb\nc\n", site__b_md="other\n")
+    assert mergepub("push", "site", "--prefix", "/").status == 0
+    Path("site/a.md").rename("site/new.md")
+    for options in ([], ["--prefix", "/", "--dry-run"]):
+        told = mergepub("push", "site", *options).err
+        assert "site/new.md looks like site/a.md, which was /a.md and is gone" in told
+        assert "mergepub mv site/a.md site/new.md" in told
+    assert mergepub("mv", "site/a.md", "site/new.md").status == 0
+    assert "looks like" not in mergepub("push", "site").err
+
+
 # ── pipelines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
