@@ -18,7 +18,7 @@ from hashlib import sha256
 from shlex import quote
 
 from mergepub.checkout import disk
-from mergepub.checkout.records import Record, damaged, from_json, to_json
+from mergepub.checkout.records import Record, damaged, from_json, is_inside, to_json
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, InputError, OutputError
 from mergepub.values import dataclass
@@ -182,8 +182,15 @@ class Checkout:
             )
 
     def relative(self, local: Local) -> str:
-        """The file's name as records hold it: relative to the root."""
-        return os.path.relpath(local.target, self.root)
+        """The file's name as records hold it: relative to the root.
+
+        Raises:
+            InputError: it lies elsewhere.
+        """
+        name = os.path.relpath(local.target, self.root)
+        if not is_inside(name):
+            raise InputError(f"{local.name} lies outside {self.root}", hint="name a file in it")
+        return name
 
     def local(self, record: Record) -> Local:
         """The file of a record, named as seen from the working directory."""

@@ -14,21 +14,34 @@ Level = tuple[str, list[Rule]]
 """A folder and the rules in it."""
 
 
-def walk(folder: str) -> Iterator[str]:
+def walk(folder: str, stray: list[str] | None = None) -> Iterator[str]:
     """The files below ``folder`` by their paths from it, in order.
 
-    Hidden names and what is no regular file are left out; links to folders are not followed. Rules above ``folder``, up
-    to the checkout's top, count too.
+    Hidden names and what is no regular file are left out; links to folders are not followed. So are links to files that
+    are hidden themselves or lie outside the checkout: whoever brought a link that leads to a private file does not get
+    it published. Those are noted in ``stray``. Rules above ``folder``, up to the checkout's top, count too.
 
     Raises:
         InputError: a folder, or the rules in it, cannot be read.
     """
     top = os.path.realpath(folder)
-    yield from _below(top, "", _levels_above(top))
+    root = root_of(top)
+    for inside in _below(top, "", _levels_above(top, root)):
+        name = os.path.join(top, inside)
+        if os.path.islink(name) and not any(_is_open(os.path.realpath(name), at) for at in (top, root)):
+            if stray is not None:
+                stray.append(inside)
+        else:
+            yield inside
 
 
-def _levels_above(top: str) -> list[Level]:
-    root, levels, at = root_of(top), list[Level](), top
+def _is_open(target: str, root: str) -> bool:
+    """Whether the file lies below ``root``, and is not hidden there."""
+    return not any(part.startswith(".") for part in os.path.relpath(target, root).split(os.sep))
+
+
+def _levels_above(top: str, root: str) -> list[Level]:
+    levels, at = list[Level](), top
     while at != root and os.path.dirname(at) != at:
         at = os.path.dirname(at)
         levels.append((at, _rules_in(at)))

@@ -87,6 +87,8 @@ def push_command(context: click.Context, /, files: tuple[str, ...], **given: Any
     given |= {"favour": last_given(context, "ours", "theirs")}
     for line in plan.renamed:
         say(f"mergepub: {line}")
+    for name in plan.stray:
+        say(f"mergepub: {name} is a link to a file elsewhere, so it is left out; name it if it is meant")
     quiet = any(map(os.path.isdir, files))
     return _answer(push(plan, given), plan, given, quiet=quiet)
 

@@ -30,12 +30,14 @@ class Plan:
     """The files with their documents' paths, by checkout and by store.
 
     ``left_out`` counts files that were found in folders, are not tracked and go nowhere, for no prefix was given.
-    ``renamed`` are sentences about untracked files that look like a tracked one which is gone.
+    ``renamed`` are sentences about untracked files that look like a tracked one which is gone, ``stray`` are links to
+    files elsewhere, which were found in folders.
     """
 
     checkouts: list[tuple[Checkout, list[Batch]]]
     left_out: int = 0
     renamed: tuple[str, ...] = ()
+    stray: tuple[str, ...] = ()
 
     def paths(self) -> list[str]:
         """Every document's path."""
@@ -56,27 +58,31 @@ def plan_push(stores: Stores, names: Sequence[str], prefix: str | None, since: s
     if prefix is not None:
         check_prefix(prefix)
     planning = _Planning(stores, prefix)
-    for local, checkout, relative in _found(names):
+    stray: list[str] = []
+    for local, checkout, relative in _found(names, stray):
         if since is None or planning.changes.has(local, since):
             planning.add(local, checkout, relative)
     batches = ((checkout, list(by_store.values())) for checkout, by_store in planning.by_root.values())
-    return Plan(sorted(batches, key=lambda pair: pair[0].root), planning.left_out, tuple(planning.renamed()))
+    return Plan(
+        sorted(batches, key=lambda pair: pair[0].root), planning.left_out, tuple(planning.renamed()), tuple(stray)
+    )
 
 
-def _found(names: Sequence[str]) -> Iterator[tuple[Local, Checkout, str | None]]:
+def _found(names: Sequence[str], stray: list[str]) -> Iterator[tuple[Local, Checkout, str | None]]:
     """Every file with its checkout; of those found in a folder, the path from there."""
     for name in names:
         if not os.path.isdir(name):
             checkout, local = locate(name)
             yield local, checkout, None
             continue
-        roots: dict[str, Checkout] = {}
-        for relative in walk(name):
+        roots, links = dict[str, Checkout](), list[str]()
+        for relative in walk(name, links):
             local = Local(found := os.path.normpath(os.path.join(name, relative)), os.path.realpath(found))
             folder = os.path.dirname(local.target)
             if folder not in roots:
                 roots[folder] = _checkout_of(folder, name)
             yield local, roots[folder], relative
+        stray += [os.path.normpath(os.path.join(name, link)) for link in links]
 
 
 def _checkout_of(folder: str, top: str) -> Checkout:

@@ -106,3 +106,24 @@ def test_names_that_are_no_utf_8_are_found(tmp_path: Path):
 @pytest.mark.parametrize("text", ["", "\n", "# a", "/", "!", "!/", "[z-a]", "[", "\\"])
 def test_lines_that_say_nothing_leave_nothing_out(text: str):
     assert not verdict(rules_of(text), "a", is_folder=False)
+
+
+def test_a_link_to_a_hidden_file_or_out_of_the_checkout_is_left_out_and_told(tmp_path: Path):
+    (tmp_path / "private").write_bytes(b"secret")
+    top = tmp_path / "clone"
+    (top / "docs").mkdir(parents=True)
+    (top / ".git").mkdir()
+    (top / ".git" / "config").write_bytes(b"token")
+    (top / "guide.md").write_bytes(b"text")
+    links = {
+        "a.md": "../guide.md",
+        "b.md": "../../private",
+        "c.md": "../.git/config",
+        "d.md": "/etc/passwd",
+        "e.md": "b.md",
+    }
+    for name, target in links.items():
+        (top / "docs" / name).symlink_to(target)
+    stray: list[str] = []
+    assert list(walk(str(top / "docs"), stray)) == ["a.md"]
+    assert stray == ["b.md", "c.md", "d.md", "e.md"]

@@ -163,6 +163,17 @@ def test_a_dry_run_makes_no_store(mergepub: Runner):
     assert present() == ["site"]
 
 
+def test_a_link_that_leads_out_of_the_folder_publishes_nobodys_private_file(mergepub: Runner):
+    write("private.txt", "secret\n")
+    tree(site__a_md="a\n")
+    Path("site/mergepub.toml").touch()
+    Path("site/notes.md").symlink_to("../private.txt")
+    result = mergepub("push", "site", "--prefix", "/")
+    assert (result.status, documents(mergepub)) == (0, ["/a.md", "/mergepub.toml"])
+    assert "site/notes.md is a link to a file elsewhere, so it is left out" in result.err
+    assert mergepub("push", "private.txt", "site/a.md", "--prefix", "/named").status == 0
+
+
 # ── what changed ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
