@@ -140,15 +140,19 @@ def changes(
         if relation != _APART:
             group = i
             i, j = i + 1, j + 1
-            start = h0 if h0 < k0 else k0
+            b0 = h0 if h0 < k0 else k0
             if ours[i][0] <= k1 or theirs[j][0] <= h1:
                 i, j, relation = pair.more(ours, i, theirs, j, relation)
                 _, h1, _, o1 = ours[i - 1]
                 _, k1, _, t1 = theirs[j - 1]
-            end = h1 if h1 > k1 else k1
-            spans = start, end, start + our_shift, o1 + end - h1, start + their_shift, t1 + end - k1
-            found.append((pair.kind(spans, ours[group:i], relation), *spans, None))
+            b1 = h1 if h1 > k1 else k1
+            o0, t0 = b0 + our_shift, b0 + their_shift
             our_shift, their_shift = o1 - h1, t1 - k1
+            o1, t1 = b1 + our_shift, b1 + their_shift
+            kind = CONFLICT
+            if relation != _CLASH or o1 - o0 == t1 - t0 or b1 - b0 in (o1 - o0, t1 - t0):  # else no two can be the same
+                kind = pair.kind((b0, b1, o0, o1, t0, t1), ours[group:i], relation)
+            found.append((kind, b0, b1, o0, o1, t0, t1, None))
         elif h < k:
             found.append((OURS, h0, h1, o0, o1, h0 + their_shift, h1 + their_shift, None))
             our_shift = o1 - h1
@@ -170,8 +174,12 @@ class _Pair:
 
     def relation(self, h: Hunk, k: Hunk) -> int:
         """What a hunk of ours and a hunk of theirs are to each other that touch or overlap; others are apart."""
-        if h[0] == k[0] and h[1] == k[1] and same_text(self.ours, h[2:], self.theirs, k[2:]):
+        h0, h1, o0, o1 = h
+        k0, k1, t0, t1 = k
+        if h0 == k0 and h1 == k1 and o1 - o0 == t1 - t0 and same_text(self.ours, (o0, o1), self.theirs, (t0, t1)):
             return _ONE_COPY
+        if h0 < k1 and k0 < h1:  # the commonest of what hunks_overlap tells
+            return _CLASH
         if hunks_overlap(h, k, touching=self.touching):
             return _CLASH
         if h[0] == h[1]:

@@ -17,7 +17,7 @@ deletion rewrites nothing and weighs nothing. The rule knows neither which side 
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import compress, islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _FILLER = bytes(range(33)) + bytes(c for c in range(33, 128) if not chr(c).isaln
 _MOST = 32  # lines; a longer run of weak lines is never given up
 _LONGEST = 512  # bytes; nor is a longer gap
 _WEIGHT = 2  # changed lines that outweigh one weak line
+_NEVER = 1 << 62  # more changed lines than there are
 
 
 def weak_lines(text: bytes) -> int:
@@ -47,8 +48,8 @@ def weak_lines(text: bytes) -> int:
 
 def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     """Join hunks over matched weak lines that are outweighed by the changes on both their sides."""
-    gaps = _weak_gaps(a, hunks)
-    given_up = _outweighed(_rewritten(a, b, hunks, gaps), gaps)
+    beside, weights = _beside(_weak_gaps(a, hunks))
+    given_up = list(compress(beside, _outweighed(_rewritten(a, b, [hunks[k] for k in beside]), weights)))
     if not given_up:
         return hunks
     joined: list[Hunk] = []
@@ -74,35 +75,50 @@ def _weak_gaps(a: bytes, hunks: list[Hunk]) -> dict[int, int]:
     return gaps
 
 
-def _rewritten(a: bytes, b: bytes, hunks: list[Hunk], gaps: Iterable[int]) -> dict[int, int]:
-    """For hunks beside a gap: the lines replaced or put in their place, whichever are more; 0 for a pure hunk."""
-    sizes: dict[int, int] = {}
-    for gap in gaps:
-        for k in (gap, gap + 1) if gap not in sizes else (gap + 1,):
-            a0, a1, b0, b1 = hunks[k]
-            old, new = (a.count(b"\n", a0, a1), b.count(b"\n", b0, b1)) if a0 < a1 and b0 < b1 else (0, 0)
-            sizes[k] = old if old > new else new
+def _beside(gaps: dict[int, int]) -> tuple[list[int], list[int]]:
+    """The hunks above and below a gap, and what outweighs the gaps between them: nothing, where no weak lines stand."""
+    beside: list[int] = []
+    weights: list[int] = []
+    last = -1
+    for k, lines in gaps.items():
+        if k != last:
+            beside.append(k)
+            weights.append(_NEVER)
+        last = k + 1
+        beside.append(last)
+        weights.append(_WEIGHT * lines)
+    return beside, weights[1:]
+
+
+def _rewritten(a: bytes, b: bytes, hunks: list[Hunk]) -> list[int]:
+    """For every hunk: the lines replaced or put in their place, whichever are more; 0 for a pure hunk."""
+    sizes: list[int] = []
+    count_a, count_b = a.count, b.count
+    for a0, a1, b0, b1 in hunks:
+        old, new = (count_a(b"\n", a0, a1), count_b(b"\n", b0, b1)) if a0 < a1 and b0 < b1 else (0, 0)
+        sizes.append(old if old > new else new)
     return sizes
 
 
-def _outweighed(sizes: dict[int, int], gaps: dict[int, int]) -> list[int]:
-    """The gaps that are outweighed by the change in the best stretch above them and in the best one below."""
-    scores: list[int] = []  # of the stretches that begin below each gap, from the last gap up
-    score, last = 0, -2
-    for k in reversed(gaps):
-        carried = score - _WEIGHT * gaps[last] if last == k + 1 else 0
-        score = sizes[k + 1] + carried if carried > 0 else sizes[k + 1]
-        scores.append(score)
-        last = k
-    given_up: list[int] = []
-    carried, last = 0, -2
-    for k, lines in gaps.items():
-        score = sizes[k] + carried if carried > 0 and last == k - 1 else sizes[k]
-        below = scores.pop()
-        if score >= _WEIGHT * lines <= below:
-            given_up.append(k)
-        carried, last = score - _WEIGHT * lines, k
-    return given_up
+def _outweighed(sizes: list[int], weights: list[int]) -> list[bool]:
+    """For every gap between hunks of these sizes: whether it is outweighed by change both above and below.
+
+    By how much, the best stretch tells that begins at the gap. It holds the next hunk, and goes on beyond the gap after
+    it where that is worth it.
+    """
+    below: list[int] = []
+    carried = 0
+    for size, weight in zip(reversed(sizes), reversed(weights), strict=False):
+        score = size + carried if carried > 0 else size
+        below.append(score)
+        carried = score - weight
+    result: list[bool] = []
+    carried = 0
+    for size, weight, score_below in zip(sizes, weights, reversed(below), strict=False):
+        score = size + carried if carried > 0 else size
+        result.append(score >= weight <= score_below)
+        carried = score - weight
+    return result
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -114,4 +130,5 @@ def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
                 yield first, last
             first = number
         last = number
-    yield first, last
+    if first >= 0:
+        yield first, last

@@ -123,10 +123,16 @@ def test_a_long_common_beginning_of_unlike_lines_is_no_section() -> None:
 
 
 def test_lines_of_a_window_keep_an_unterminated_end_apart() -> None:
-    assert split_lines(b"a\n\nb", 0, 4) == [b"a", b"", b"b\n"]
-    assert split_lines(b"a\n\n", 0, 3) == [b"a", b""]
+    assert split_lines(b"a\n\nb", 0, 4) == [b"a\n", b"\n", b"b"]
+    assert split_lines(b"a\n\n", 0, 3) == [b"a\n", b"\n"]
     assert dense_hunks(b"k\nx", b"k\nx\n", (0, 3, 0, 4)) == [(2, 3, 2, 4)]
     assert dense_hunks(b"k\nx", b"j\nx", (0, 3, 0, 3)) == [(0, 2, 0, 2)]
+
+
+def test_lines_of_a_window_end_at_newlines_alone_whatever_carriage_returns_there_are() -> None:
+    assert split_lines(b"a\r\nb\r\n", 0, 6) == [b"a\r\n", b"b\r\n"]
+    assert split_lines(b"a\rb\r\n\rc", 0, 8) == [b"a\rb\r\n", b"\rc"]
+    assert split_lines(b"\r\n\r\r\n", 0, 5) == [b"\r\n", b"\r\r\n"]
 
 
 def test_the_search_is_tried_once_for_every_settled_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
