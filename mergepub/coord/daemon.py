@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from mergepub.coord.records import CAPTURE_SECONDS, Capture, Run
 from mergepub.coord.reports import Reports
 from mergepub.coord.state import State, Step, no_step
 from mergepub.coord.surfaces import Root, bind
+from mergepub.coord.wire import CoordError
 from mergepub.errors import MergepubError, UnavailableError
 
 if TYPE_CHECKING:
@@ -188,16 +190,26 @@ class Daemon:
         desk = self._office.desks.get(run_id)
         if desk is None:
             return await self._office.db(self._state.end, run_id)
-        async with desk.reporting:
-            ended = await self._office.db(self._state.end, run_id)
-        self._office.desks.pop(run_id, None)
+        try:
+            async with desk.reporting:
+                ended = await self._office.db(self._state.end, run_id)
+        except CoordError:
+            await self._leave(desk)  # it had ended already, by a write whose answer was lost
+            raise
+        await self._leave(desk)
+        return ended
+
+    async def _leave(self, desk: Desk) -> None:
+        """Let go of all that a run has here."""
+        run_id = desk.run.id
+        if self._office.desks.pop(run_id, None) is None:
+            return  # somebody else is at it
         if desk.listener:
             await desk.listener.close()
         await self._observer.remove(desk.run)
         await asyncio.to_thread(self._root.release, run_id)
         await self._attempted(self._reports.clean_transcripts)
         self._log(f"run {run_id} ended")
-        return ended
 
     # ── from time to time ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -243,7 +255,8 @@ class Daemon:
             if lives(run.pid, run.process, found) or desk is None or desk.reporting.locked():
                 continue  # whose report is still under way is ended by a later round
             self._log(f"the process of run {run.id} is gone")
-            await self._end(run.id)
+            with suppress(CoordError):  # somebody has ended it meanwhile
+                await self._end(run.id)
 
     async def _close(self, rounds: Iterable[asyncio.Task[None]]) -> None:
         self._closing.set()

@@ -1,4 +1,7 @@
-"""A daemon that is killed at one named step: ``crashing.py STORE DATA STEP``. Run by tests as a program."""
+"""A daemon that is killed at one named step: ``crashing.py STORE DATA STEP [FILE]``. Run by tests as a program.
+
+With FILE it is not killed: the file is made, and tells that the step was reached.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,14 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    url, data, deadly = sys.argv[1:]
+    url, data, deadly, *told = sys.argv[1:]
 
     def step(name: str) -> None:
-        if name == deadly:
+        if name != deadly:
+            return
+        for file in told:
+            Path(file).touch()
+        if not told:
             os.kill(os.getpid(), signal.SIGKILL)
 
     store = cast("SqlStore", open_store(url))

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,16 +52,20 @@ def test_runs_sockets_mail_and_peers_last_over_a_restart(daemon: Living, how: st
 
 def test_a_clean_stop_answers_who_waits_and_ends_with_status_0(daemon: Living) -> None:
     a, _ = daemon.pair()
+    daemon.stop()
+    reached = daemon.folder / "reached"
+    program = Path(__file__).with_name("crashing.py")
+    daemon._command = [sys.executable, str(program), daemon.url, str(daemon.data), "inbox:committed", str(reached)]
+    daemon.start()
     with daemon.client(a) as client:
         line = {"jsonrpc": "2.0", "id": 1, "method": "coord.inbox", "params": {"wait_seconds": 30}}
-        client.result("coord.status")
         client.write(json.dumps(line).encode() + b"\n")
+        wait_for(reached.exists, "the inbox is not read")
         assert daemon.process is not None
-        wait_for(lambda: True, "")
         daemon.process.send_signal(signal.SIGTERM)
         assert json.loads(client.line())["result"] == {"messages": [], "acked": False}
         assert client.is_closed()
-    assert daemon.process.wait(10) == 0
+    assert daemon.process.wait(PATIENCE) == 0
     assert not daemon.control.exists()
 
 
@@ -200,7 +208,18 @@ def test_a_run_whose_process_is_gone_is_ended(daemon: Living) -> None:
     process.kill()
     process.wait()
     wait_for(lambda: daemon.operator("run.list")["runs"] == [], "the run goes on without its process")
-    assert not daemon.socket(made["run_id"]).exists()
+    wait_for(lambda: not daemon.socket(made["run_id"]).parent.exists(), "its directory stays")
+
+
+def test_a_run_that_had_ended_in_the_store_alone_is_let_go_of(daemon: Living) -> None:
+    """As after a write whose answer was lost."""
+    a, b = daemon.pair()
+    with closing(sqlite3.connect(daemon.folder / "store.sqlite")) as connection, connection:
+        connection.execute("UPDATE coord_runs SET state = 'finished' WHERE id = ?", [a])
+    with Client(daemon.control) as client:
+        assert client.error("run.stop", run_id=a) == (-32002, None)
+    assert not daemon.socket(a).parent.exists()
+    assert peers(daemon, b) == []
 
 
 def test_a_store_that_is_no_database_cannot_be_coordinated_over(daemon: Living) -> None:

@@ -98,7 +98,7 @@ def test_a_capture_that_takes_too_long_fails_the_report(state: State, monkeypatc
     run = started(state)
 
     async def scene(office: Office) -> str:
-        reports = Reports(office, Captures(0.5), seconds=-4.9)
+        reports = Reports(office, Captures(20.0), seconds=-4.9)
         with pytest.raises(CoordError) as caught:
             await reports.report(Desk(run), REPORT)
         return caught.value.message

@@ -124,7 +124,7 @@ def test_a_run_whose_wrapper_was_killed_is_ended_by_the_daemon(daemon: Living) -
         (run,) = runs(daemon)
         child.kill()
         wait_for(lambda: not runs(daemon), "the run goes on")  # although nobody has asked about its end yet
-        assert not daemon.socket(run["run_id"]).parent.exists()
+        wait_for(lambda: not daemon.socket(run["run_id"]).parent.exists(), "its directory stays")
 
 
 def test_a_run_that_was_stopped_by_the_operator_goes_on_as_a_command(daemon: Living) -> None:
