@@ -66,7 +66,7 @@ def open_url(url: str, *, max_body: int | None = None) -> SqliteStore:
     if url.lower().startswith("sqlite:"):
         _, slashes, file = url.partition(":///")
         if not slashes:
-            raise InputError(f"bad store {url!r}: write sqlite:///relative or sqlite:////absolute")
+            raise InputError(f"bad store {url!r}", hint="write sqlite:///relative or sqlite:////absolute")
     if not file:
         raise InputError(f"bad store {url!r}: it names no file", hint="try sqlite:///store.sqlite")
     return SqliteStore(file, max_body=max_body)
@@ -229,9 +229,12 @@ class SqliteStore(SqlBranchStore):
             return True
 
     def _missing(self) -> NotFoundError:
+        folder = os.path.dirname(self._file)
+        where = "" if os.path.isdir(folder) else f", nor the folder {folder}"
         return NotFoundError(
-            f"there is no store {self._file} yet",
-            hint="the first publish with --expected-version 0 creates it; see --store and MERGEPUB_STORE",
+            f"there is no store {self._file} yet{where}",
+            hint="name another with --store or MERGEPUB_STORE; the first publish with --expected-version 0 creates it, "
+            "and so does: mergepub store init",
         )
 
     def _check_ours(self) -> None:
