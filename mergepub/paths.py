@@ -20,9 +20,11 @@ def check_path(path: str) -> str:
     Raises:
         BadPathError: naming the first rule that the path breaks.
     """
-    rule = _broken_rule(path) or _broken_name_rule(path)
+    rule = _broken_path_rule(path)
     if rule:
-        raise _bad_path(path, rule, hint="use a path such as /docs/guide.md")
+        meant = _straightened(path)
+        known = None if _broken_path_rule(meant) or meant == path else f"did you mean {meant}?"
+        raise _bad_path(path, rule, hint=known or "use a path such as /docs/guide.md")
     return path
 
 
@@ -57,13 +59,24 @@ def check_prefix(prefix: str) -> str:
     """
     rule = None if prefix == "/" else _broken_rule(prefix.removesuffix("/"))
     if rule:
-        raise _bad_path(prefix, rule, hint="use / for everything, or a folder such as /docs")
+        meant = _straightened(prefix)
+        known = None if _broken_rule(meant) else f"did you mean {meant}?"
+        raise _bad_path(prefix, rule, hint=known or "use / for everything, or a folder such as /docs")
     return prefix
+
+
+def _straightened(path: str) -> str:
+    """``path`` with the slash that it lacks and without those that are too many."""
+    return "/" + "/".join(filter(None, path.split("/")))
 
 
 def _bad_path(path: str, rule: str, *, hint: str) -> BadPathError:
     shown = path if len(path) <= _SHOWN else path[:_SHOWN] + "…"
     return BadPathError(f"bad path {shown!r}: {rule}", hint=hint)
+
+
+def _broken_path_rule(path: str) -> str | None:
+    return _broken_rule(path) or _broken_name_rule(path)
 
 
 def _broken_rule(path: str) -> str | None:

@@ -351,10 +351,7 @@ def _refused_sentence(outcome: Refused) -> str:
                 "nothing was done. Fetch the head and bring your edits over by hand."
             )
         case "base-unavailable":
-            return (
-                f"Version {yours}, which your edits were made from, cannot be fetched, and without it there is no "
-                f"merge; nothing was done. Fetch version {current} and bring your edits over by hand."
-            )
+            return _no_base_sentence(yours, current)
         case "events":
             return (
                 f"Events are never merged by line: their order is meaning, and the head is version {current}; nothing "
@@ -366,6 +363,18 @@ def _refused_sentence(outcome: Refused) -> str:
                 f"published. Fetch version {current}, decide, and publish the result at version {current}."
             )
     return _other_refusal(outcome)
+
+
+def _no_base_sentence(yours: int, current: int) -> str:
+    if yours > current:
+        return (
+            f"There is no version {yours}: the document stands at version {current}; nothing was done. Name the "
+            f"version that your edit was made from; fetch version {current} to look."
+        )
+    return (
+        f"Version {yours}, which your edits were made from, cannot be fetched, and without it there is no merge; "
+        f"nothing was done. Fetch version {current} and bring your edits over by hand."
+    )
 
 
 def _other_refusal(outcome: Refused) -> str:

@@ -6,6 +6,8 @@ Nothing else translates errors. Verbs return exit statuses and raise; ``run`` sa
 from __future__ import annotations
 
 import os
+import re
+import shlex
 
 import click
 
@@ -58,7 +60,7 @@ class Verbs(HelpInBytes, click.Group):
         """The verbs under their headings."""
         for heading, verbs in SECTIONS.items():
             commands = ((verb, self.get_command(ctx, verb)) for verb in verbs)
-            rows = [(verb, command.get_short_help_str(90)) for verb, command in commands if command]
+            rows = [(verb, command.get_short_help_str(130)) for verb, command in commands if command]
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
@@ -103,7 +105,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _fail(KeyboardInterrupt("interrupted"), call, arguments)
     except click.ClickException as error:
-        return _fail(_as_input_error(error), call, arguments)
+        return _fail(_as_input_error(error, call), call, arguments)
     except Exception as error:  # nobody ever sees a traceback
         return _fail(_as_lost_directory(error) or error, call, arguments)
 
@@ -115,10 +117,24 @@ def _invoke(arguments: list[str], call: Call) -> int:
         return mergepub.invoke(context) or 0
 
 
-def _as_input_error(error: click.ClickException) -> InputError:
+def _as_input_error(error: click.ClickException, call: Call) -> InputError:
     context = getattr(error, "ctx", None)
-    place = context.command_path if context else "mergepub"
-    return InputError(" ".join(error.format_message().split()), hint=f"{place} --help shows how it is called")
+    place = context.command_path if context else " ".join(["mergepub", *filter(None, [call.verb])])
+    message = " ".join(error.format_message().split())
+    if context and isinstance(context.command, click.Group):
+        return InputError(message, hint=f"{place} --help lists the commands")
+    hint = _version_belongs_to_path(error, context) if call.verb == "fetch" and context else None
+    return InputError(message, hint=hint or f"{place} --help shows how it is called")
+
+
+def _version_belongs_to_path(error: click.ClickException, context: click.Context) -> str | None:
+    """What to type where a version was given to fetch as an argument or option of its own."""
+    asked = re.search(r"argument \((v?\d+)\)", error.format_message())
+    if asked is None and getattr(error, "option_name", "") not in ("--version", "--revision"):
+        return None
+    path = context.params.get("path") or "PATH"
+    version = asked[1].removeprefix("v") if asked else "N"
+    return f"a version is the end of the path: mergepub fetch {shlex.quote(f'{path}/v{version}')}"
 
 
 def _as_lost_directory(error: Exception) -> InputError | None:

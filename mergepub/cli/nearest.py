@@ -1,10 +1,11 @@
-"""What a mistyped document path or prefix may have meant: asked of the store once it is not there, never before."""
+"""What a mistyped name may have meant, of a document, a prefix or a file: asked once it is not there, never before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,21 @@ def nothing_below(store: Store, prefix: str) -> list[str]:
     near = get_close_matches(prefix.rstrip("/"), sorted(folders), n=1)
     place = f" {quote(near[0])}" if near else ""
     return [said, f"hint: mergepub list{place} shows what is there"]
+
+
+def file_meant(name: str, error: Exception) -> str:
+    """What to do about a file that cannot be read: take the nearest one there is, or one of the folder's."""
+    if isinstance(error, IsADirectoryError):
+        return "name a file in it; mergepub push publishes whole folders"
+    if isinstance(error, FileNotFoundError):
+        folder = Path(name).parent
+        try:
+            near = get_close_matches(Path(name).name, [each.name for each in folder.iterdir()], n=1)
+        except OSError:
+            return f"check the name of the folder {folder}"
+        if near:
+            return f"did you mean {folder / near[0]}?"
+    return "give the name of a readable file"
 
 
 def _beside(store: Store, path: str) -> list[str]:

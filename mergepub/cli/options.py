@@ -165,7 +165,11 @@ def file_argument(function: Shell) -> Shell:
 def store_option(function: Shell) -> Shell:
     """``--store URL``, and for the stores that ask for a secret ``--token-file FILE`` and ``--token-host HOST``."""
     function = click.option(
-        "--token-file", metavar="FILE", expose_value=False, callback=_use_token_file, help="Holds the store's token."
+        "--token-file",
+        metavar="FILE",
+        expose_value=False,
+        callback=_use_token_file,
+        help="Holds the store's token, for your eyes alone (chmod 600).",
     )(function)
     function = click.option(
         "--token-host",
@@ -175,7 +179,7 @@ def store_option(function: Shell) -> Shell:
         callback=_note_hosts,
         help="The token is for HOST, though only a project's files name it.",
     )(function)
-    text = "Where the documents are: sqlite:///FILE, or a plain path."
+    text = "Where the documents are: sqlite:///FILE or a plain path, postgresql://HOST/DATABASE, http(s)://HOST:PORT."
     return click.option("--store", metavar="URL", callback=_note_given, help=text)(function)
 
 

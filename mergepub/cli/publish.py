@@ -157,7 +157,7 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     mergepub fetch -o made, it is remembered which version it was made from.
     """
     form = Form(given["json"], no_body=given["no_body"], output=given["output"])
-    _check_path(path)
+    _check_path(path, file)
     by_path = favour_for(path, given["favour_path"])
     favour = last_given(context, "ours", "theirs") or by_path
     form.check()
@@ -178,12 +178,14 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
         return _queue(context, path, file, read, form, given)
 
 
-def _check_path(path: str) -> None:
+def _check_path(path: str, file: str) -> None:
     """As ``paths.check_path``; a file in its place is told from a mistyped path."""
     try:
         check_path(path)
     except BadPathError as bad:
-        if path[:1] not in ("/", "") and "\0" not in path and os.path.isfile(path):  # noqa: PTH113 - pathlib costs milliseconds
+        if file.startswith("/") and path[:1] != "/" and "\0" not in path and os.path.isfile(path):  # noqa: PTH113 - pathlib costs milliseconds
+            bad.hint = f"the document comes first, then the file: {shlex.join(['mergepub', 'publish', file, path])}"
+        elif path[:1] not in ("/", "") and "\0" not in path and os.path.isfile(path):  # noqa: PTH113 - pathlib costs milliseconds
             push, name = shlex.join(["mergepub", "push", path]), os.path.basename(path)  # noqa: PTH119 - as above
             called = shlex.join(["mergepub", "publish", f"/{name}", path])
             bad.hint = f"that is a file; {push if may_be_tracked(path) else f'name the document first: {called}'}"
@@ -270,7 +272,7 @@ def _next_file(outcome: Outcome, form: Form, file: str, rules: Sequence[str]) ->
 
 
 def _no_version(path: str, file: str) -> InputError:
-    call = shlex.join(["mergepub", "publish", path, file])
+    call = shlex.join(["mergepub", "publish", path, *([] if file == "-" else [file])])
     return InputError(
         "--expected-version is missing: the version that your edit was made from, or 0 to create the document",
         hint=f"to see the version: mergepub fetch {shlex.quote(path)}; "

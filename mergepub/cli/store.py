@@ -18,7 +18,7 @@ class _Group(HelpInBytes, click.Group):
     """A group whose help page leaves in bytes."""
 
 
-@click.group("store", cls=_Group)
+@click.group("store", cls=_Group, no_args_is_help=False)
 def store_command(**_: Any) -> None:
     """Make a store, or bring it up to date."""
 

@@ -33,9 +33,10 @@ def read_file(name: str, limit: int | None = None) -> bytes:
         with open(name, "rb", buffering=0) as file:  # noqa: PTH123 - pathlib costs the fast path milliseconds
             return file.readall() if limit is None else _read_at_most(file.fileno(), limit + 1)
     except (OSError, ValueError) as error:
+        from mergepub.cli.nearest import file_meant
         from mergepub.errors import InputError
 
-        raise InputError(f"cannot read {name}: {why(error)}", hint="give the name of a readable file") from None
+        raise InputError(f"cannot read {name}: {why(error)}", hint=file_meant(name, error)) from None
 
 
 def read_stdin(limit: int) -> bytes:

@@ -11,7 +11,7 @@ import click
 from mergepub import status
 from mergepub.cli.answers import write_json
 from mergepub.cli.history import show
-from mergepub.cli.opening import opened, store_url
+from mergepub.cli.opening import is_open_to_others, opened, store_url
 from mergepub.cli.options import HelpInBytes, Label, json_option, store_option, verb
 from mergepub.cli.streams import say, write_stdout
 from mergepub.errors import InputError
@@ -24,7 +24,7 @@ class _Group(HelpInBytes, click.Group):
     """A group whose help page leaves in bytes."""
 
 
-@click.group("token", cls=_Group)
+@click.group("token", cls=_Group, no_args_is_help=False)
 def token_command(**_: Any) -> None:
     """Make, list and revoke the tokens that close the HTTP service of a store."""
 
@@ -55,7 +55,7 @@ def new_token(name: str, allow: tuple[str, ...], expires: str | None) -> tuple[s
     from mergepub.stores.tokens import Token
 
     if not allow:
-        raise InputError("a token that allows nothing is of no use", hint="add --allow publish:/docs/**")
+        raise InputError("a token that allows nothing is of no use", hint="add --allow 'publish:/docs/**'")
     for rule in allow:
         parse_allow(rule)
     created = now()
@@ -66,7 +66,8 @@ def new_token(name: str, allow: tuple[str, ...], expires: str | None) -> tuple[s
 
 @verb(
     "create",
-    "mergepub token create --name CI --allow publish:/docs/** --allow read:/** --expires 90d",
+    "mergepub token create --name CI --allow 'publish:/docs/**' --allow 'read:/**' --expires 90d",
+    "(umask 077; mergepub token create --name ana --allow 'publish:/docs/**' > ana.token)",
 )
 @click.option("--name", required=True, type=Label(), help="Who has it: the author of what is published with it.")
 @click.option(
@@ -79,7 +80,8 @@ def new_token(name: str, allow: tuple[str, ...], expires: str | None) -> tuple[s
 def create_command(context: click.Context, /, name: str, allow: tuple[str, ...], **given: Any) -> int:
     """Make a token and print its secret: once, and never again. Only its SHA-256 is kept.
 
-    In a glob * is one segment and ** any number; publish includes read.
+    In a glob * is one segment and ** any number; publish includes read. Put globs in quotes, or the shell looks for
+    files. Whoever can read the secret can use it: let umask 077 stand before writing it to a file, as below.
     """
     secret, token = new_token(name, allow, given["expires"])
     with _tokens(context) as tokens:
@@ -89,6 +91,8 @@ def create_command(context: click.Context, /, name: str, allow: tuple[str, ...],
     else:
         write_stdout(f"{secret}\n".encode())
     say(f"mergepub: the token {token.name} is kept; this is the only time that its secret is shown")
+    if is_open_to_others(1):
+        say("mergepub: warning: others on this machine can read the file that it was written to; next: chmod 600 FILE")
     return 0
 
 
@@ -102,6 +106,9 @@ def list_command(context: click.Context, /, **given: Any) -> int:
         rows = [_row(token) for token in tokens.load()]
     if given["json"]:
         write_json(status.envelope({"status": "ok", "tokens": rows}))
+    elif not rows:
+        say("mergepub: there are no tokens in this store: its service is open to this machine alone")
+        say("hint: mergepub token create --name NAME --allow 'publish:/docs/**'")
     else:
         headings = ("name", "state", "created", "expires", "allow")
         show(headings, [(r["name"], r["state"], r["created"], r["expires"] or "-", " ".join(r["allow"])) for r in rows])

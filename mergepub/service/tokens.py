@@ -50,13 +50,22 @@ def parse_allow(text: str) -> Rule:
     """
     operation, colon, glob = text.partition(":")
     if operation not in OPERATIONS or not colon:
-        raise InputError(f"bad --allow {text!r}: write OPERATION:GLOB; operations are {', '.join(OPERATIONS)}")
+        raise InputError(
+            f"bad --allow {text!r}: it is OPERATION:GLOB, and the operations are {', '.join(OPERATIONS)}",
+            hint="--allow 'publish:/docs/**' lets read and publish below /docs",
+        )
     if not glob.startswith("/") or "//" in glob or (glob.endswith("/") and glob != "/"):
-        raise InputError(f"bad --allow {text!r}: the glob starts with / and names segments, such as /docs/**")
+        raise InputError(
+            f"bad --allow {text!r}: the glob starts with / and names segments, none of them empty",
+            hint=f"--allow '{operation}:/docs/**' stands for everything below /docs",
+        )
     if any("**" in segment and segment != "**" for segment in glob.split("/")):
-        raise InputError(f"bad --allow {text!r}: ** stands for whole segments, alone between two /")
+        raise InputError(
+            f"bad --allow {text!r}: ** stands for whole segments, alone between two /",
+            hint="in one segment write *: /docs/draft-*",
+        )
     if not glob.isprintable():
-        raise InputError(f"bad --allow {text!r}: the glob holds a control character")
+        raise InputError(f"bad --allow {text!r}: the glob holds a control character", hint="take it out")
     return Rule(operation, glob)
 
 
@@ -68,7 +77,7 @@ def parse_lifetime(text: str) -> timedelta:
     """
     match = _LIFETIME.match(text)
     if not match:
-        raise InputError(f"bad --expires {text!r}: write a number and a unit: 90d, 12h or 30m")
+        raise InputError(f"bad --expires {text!r}", hint="write a number and a unit: 90d, 12h or 30m")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
@@ -79,7 +88,9 @@ def check_name(name: str) -> str:
         InputError: it is not.
     """
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
-        raise InputError(f"bad token name {name!r}: one line of 1 to {MAX_NAME} printable characters")
+        raise InputError(
+            f"bad token name {name!r}", hint=f"give one line of 1 to {MAX_NAME} printable characters, such as ana"
+        )
     return name
 
 

@@ -47,7 +47,7 @@ def open_store(url: str, *, max_body: int | None = None) -> Store:
         InputError: the URL is not one, its scheme is unknown, or an extra is missing.
     """
     if not url or "\0" in url:
-        raise InputError(f"bad store {url!r}: give a URL such as sqlite:///store.sqlite, or a file")
+        raise InputError(f"bad store {url!r}", hint="give a URL such as sqlite:///store.sqlite, or a file")
     return _opener(_scheme(url))(url, max_body=max_body)
 
 
@@ -57,9 +57,15 @@ def default_url() -> str:
     Raises:
         InputError: neither is there.
     """
-    configured = os.environ.get("MERGEPUB_STORE")
-    if configured:
-        return configured
+    return os.environ.get("MERGEPUB_STORE") or own_url()
+
+
+def own_url() -> str:
+    """The SQLite file in the user's data directory, as a URL.
+
+    Raises:
+        InputError: there is no such directory.
+    """
     return f"sqlite:///{_data_folder()}/store.sqlite"
 
 
@@ -82,7 +88,15 @@ def _data_folder() -> str:
 
 def _scheme(url: str) -> str:
     match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)(://|:\Z)|memory:", url)
-    return (match[1] or "memory").lower() if match else "sqlite"
+    if match:
+        return (match[1] or "memory").lower()
+    address = re.fullmatch(r"(https?:/)?([A-Za-z0-9.-]+:[0-9]{1,5}/?)", url)
+    if address and not os.path.exists(url):  # noqa: PTH110 - as well as pathlib's
+        raise InputError(
+            f"bad store {url!r}: that reads as an address, not as the name of a file",
+            hint=f"did you mean http://{address[2]}? a file of that name is ./{url}",
+        )
+    return "sqlite"
 
 
 def _opener(scheme: str) -> _Opener:
@@ -93,7 +107,18 @@ def _opener(scheme: str) -> _Opener:
         if point.name == scheme:
             return cast("_Opener", point.load())
     known = sorted({*_BACKENDS, *(point.name for point in _entry_points())} - {"memory"})
-    raise InputError(f"there is no store for {scheme}://; known are {', '.join(known)}, and a plain file path")
+    raise InputError(
+        f"there is no store for {scheme}://; known are {', '.join(known)}, and a plain file path",
+        hint=_meant(scheme, known),
+    )
+
+
+def _meant(scheme: str, known: list[str]) -> str:
+    """Which scheme was meant. The rest of the URL may hold a secret, and is not repeated."""
+    from difflib import get_close_matches
+
+    near = get_close_matches("sqlite" if scheme == "file" else scheme, known, n=1)
+    return f"did you mean {near[0]}{':///' if near == ['sqlite'] else '://'}?" if near else "name one of them"
 
 
 def _imported(module: str, scheme: str, extra: str | None) -> _Opener:

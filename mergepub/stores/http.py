@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
 from mergepub.documents import TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
-from mergepub.errors import DeniedError, DocumentDeletedError, NotFoundError, UnavailableError, UnknownOutcomeError
+from mergepub.errors import (
+    DeniedError,
+    DocumentDeletedError,
+    InputError,
+    NotFoundError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from mergepub.stores import http_secrets as secrets
 from mergepub.stores import http_wire as wire
 from mergepub.stores import refusals
@@ -90,6 +97,7 @@ class HttpStore(HttpBranches):
         self._capabilities = Capabilities(branches=True, max_bytes=max_body)
         self._given_token, self._token_file = token, token_file
         self.vouched = True
+        self._proven = False
         self._lock = threading.Lock()
         self._session: HttpSession | None = None
         self._owner = 0
@@ -244,9 +252,27 @@ class HttpStore(HttpBranches):
 
     def _exchange(self, call: Call, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
         session = self._connected()
+        if self._parts.path.strip("/") and not self._proven:
+            self._prove_prefix(session)
         if body is not None:
             headers = {"Content-Type": "application/octet-stream", **headers}
         return session.exchange(call, url, headers, body)
+
+    def _prove_prefix(self, session: HttpSession) -> None:
+        """Find out that a service stands below the path of the URL, before its documents get names that nobody meant.
+
+        Raises:
+            InputError: the path is no prefix that a proxy takes away, but part of what the service itself is asked for.
+        """
+        url = f"{self._url}/-/health"
+        answer = session.exchange(Call("GET", "/-/health", url), url, {}, None)
+        if answer.status in (400, 404):
+            above = f"{self._parts.scheme}://{self._parts.netloc}"
+            raise InputError(
+                f"there is no service at {self._url}: the URL of a store names a host, and no document or folder",
+                hint=f"is the store {above}? the folder is part of the document's path: {self._parts.path}/...",
+            )
+        self._proven = answer.status < 500
 
     def _connected(self) -> HttpSession:
         with self._lock:

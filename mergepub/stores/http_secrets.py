@@ -33,14 +33,19 @@ def check_url(url: str) -> SplitResult:
         parts = urlsplit(url)
         named = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:
-        raise InputError("the URL of the store is not valid; use https://HOST[:PORT]") from None
+        raise InputError(
+            "the URL of the store is not valid", hint="use https://HOST or https://HOST:PORT, the port up to 65535"
+        ) from None
     if "@" in parts.netloc:
         raise InputError(
             f"the URL of the store on {parts.hostname} must not hold a user name or password",
             hint=f"set {VARIABLE} or name a --token-file",
         )
     if not named or parts.query or parts.fragment:
-        raise InputError("the URL of an HTTP store is https://HOST[:PORT][/PREFIX], without query or fragment")
+        raise InputError(
+            "the URL of the store names no host, or holds a query or a fragment",
+            hint="use https://HOST or https://HOST:PORT",
+        )
     return parts
 
 
@@ -118,7 +123,10 @@ def _not_for(host: str) -> InputError:
 
 def _check_token(token: str) -> None:
     if len(token) > _LONGEST or not token.isascii() or not token.isprintable() or " " in token:
-        raise InputError("the token is not one word of printable ASCII; check where it comes from")
+        raise InputError(
+            "the token is not one word of printable ASCII",
+            hint=f"give the secret alone, as it was shown when the token was made, in {VARIABLE} or a --token-file",
+        )
 
 
 def _check_channel(scheme: str, host: str) -> None:
@@ -136,9 +144,15 @@ def _from_file(token_file: str | os.PathLike[str] | None) -> str:
         text = Path(token_file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"the token file {os.fspath(token_file)} cannot be read: {reason}") from None
+        raise InputError(
+            f"the token file {os.fspath(token_file)} cannot be read: {reason}",
+            hint=f"name a file that you can read, with --token-file or {FILE_VARIABLE}, or set {VARIABLE}",
+        ) from None
     if not text:
-        raise InputError(f"the token file {os.fspath(token_file)} is empty")
+        raise InputError(
+            f"the token file {os.fspath(token_file)} is empty",
+            hint="write the secret into it; one that is lost is not shown again: ask for a new token",
+        )
     return text
 
 

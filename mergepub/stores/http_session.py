@@ -6,10 +6,12 @@ follows nothing and knows no status codes.
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -104,7 +106,7 @@ def _received(call: Call, response: requests.Response) -> bytes:
 def _no_answer(call: Call, error: Exception, timeouts: Timeouts) -> MergepubError:
     """The error for a request that got no whole answer, told apart by whether it can have reached the store."""
     if isinstance(error, (InvalidURL, InvalidHeader)):
-        return InputError(f"{call.url} cannot be asked: {_cause(error)}")
+        return InputError(f"{call.url} cannot be asked: {_cause(error)}", hint="check the URL of the store")
     if isinstance(error, ConnectTimeout):
         why = f"no connection within {timeouts.connect:g} s"
     elif isinstance(error, requests.Timeout):
@@ -112,10 +114,32 @@ def _no_answer(call: Call, error: Exception, timeouts: Timeouts) -> MergepubErro
     else:
         why = _cause(error)
     if not call.writes or _surely_unsent(error):
-        return UnavailableError(f"the store at {call.url} cannot be reached: {why}; try again later")
+        return _unreachable(call, error, why)
     return UnknownOutcomeError(
-        f"{call.method} {call.url} was sent and not answered: {why}; it may or may not have been written: repeat it"
+        f"{call.method} {call.url} was sent and not answered: {why}; it may or may not have been written: repeat it",
+        hint=_other_scheme(call) if _is_no_tls(error) else None,
     )
+
+
+def _unreachable(call: Call, error: Exception, why: str) -> UnavailableError:
+    """Told apart by what to do next: waiting helps neither a wrong scheme nor a wrong name nor a wrong certificate."""
+    said = f"the store at {call.url} cannot be reached: {why}"
+    if any(isinstance(each, ssl.SSLCertVerificationError) for each in _chain(error)):
+        return UnavailableError(said, hint="mergepub doctor looks at the certificate; REQUESTS_CA_BUNDLE names a CA")
+    if _is_no_tls(error):
+        return UnavailableError(said, hint=_other_scheme(call))
+    if any(isinstance(each, socket.gaierror) for each in _chain(error)):
+        return UnavailableError(said, hint="check the name of the host, and the connection to the network")
+    hint = "is the service running there, on that port? mergepub doctor looks closer"
+    return UnavailableError(f"{said}; try again later", hint=hint)
+
+
+def _is_no_tls(error: Exception) -> bool:
+    return any(isinstance(each, ssl.SSLError) for each in _chain(error))
+
+
+def _other_scheme(call: Call) -> str:
+    return f"is it plain HTTP there? http://{urlsplit(call.url).netloc}"
 
 
 def _surely_unsent(error: BaseException) -> bool:

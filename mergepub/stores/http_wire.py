@@ -506,7 +506,12 @@ def _failed(call: Call, answer: Answer, problem: Mapping[str, Any] | None) -> Un
 
 def _denied(call: Call, answer: Answer, problem: Mapping[str, Any] | None) -> DeniedError:
     said = _said(call, problem or {}, f"the store refuses {call.method} of {call.path} (it answered {answer.quoted()})")
-    hint = "set MERGEPUB_TOKEN or name a --token-file" if answer.status == 401 else "ask for a token that allows this"
+    if answer.status == 403:
+        hint = "whoever runs the service can make a token that allows this; see token create --help there"
+    elif answer.secret:
+        hint = "mergepub doctor says where this token was found; set another with MERGEPUB_TOKEN or --token-file"
+    else:
+        hint = "set MERGEPUB_TOKEN or name a --token-file; whoever runs the service makes the token"
     return DeniedError(said, hint=hint)
 
 

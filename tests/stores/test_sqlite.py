@@ -343,8 +343,11 @@ def test_text_in_the_store_that_is_not_utf8_is_damage(file: Path, store: SqliteS
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE revisions SET author = CAST(x'ff' AS TEXT)")
     connection.close()
-    for call in (lambda: store.fetch(DOC), lambda: list(store.versions(DOC)), lambda: list(store.verify())):
+    for call in (lambda: store.fetch(DOC), lambda: list(store.versions(DOC))):
         assert isinstance(refused(call), InvalidStoreError)
+    assert [fault.partition(" to UTF-8")[0] for fault in store.verify() if fault.startswith(DOC)] == [
+        f"{DOC}: the store {file} is damaged: Could not decode"
+    ]
 
 
 def test_damage_that_even_the_message_about_it_cannot_say_is_damage(file: Path, store: SqliteStore) -> None:
