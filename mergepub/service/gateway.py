@@ -64,6 +64,7 @@ class Gateway:
         self._app = app
         self._service = service
         self._document = document
+        self._log = logs.Lines(service.settings.log_format)
         settings = service.settings
         self._names = {host_name(name) for name in (settings.host, *settings.public_names)}
 
@@ -161,8 +162,7 @@ class Gateway:
             scope["method"], room, status, seconds=seconds, received=received, sent=answer.sent
         )
         client = scope.get("client")
-        logs.write(
-            self._service.settings.log_format,
+        self._log.add(
             "request",
             client=client[0] if client else "",
             method=scope["method"],

@@ -6,13 +6,19 @@ the token that asked.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
+import re
+import select
 import traceback
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mergepub.stores.contract import now
 
 if TYPE_CHECKING:
     from mergepub.service.settings import LogFormat
@@ -20,21 +26,55 @@ if TYPE_CHECKING:
 
 def write(log_format: LogFormat, event: str, **facts: object) -> None:
     """One line on standard error; a log that nobody reads never stops the service."""
-    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    _write(line(log_format, event, facts))
+
+
+def line(log_format: LogFormat, event: str, facts: Mapping[str, object]) -> str:
+    """One line, with its end."""
     if log_format == "json":
-        line = json.dumps({"time": at, "event": event, **facts}, ensure_ascii=True)
-    else:
-        line = " ".join([at, event, *(f"{name}={_shown(value)}" for name, value in facts.items())])
-    try:
-        os.write(2, f"{line}\n".encode())
-    except OSError:
-        return
+        return json.dumps({"time": now(), "event": event, **facts}, ensure_ascii=True) + "\n"
+    return " ".join([now(), event, *[f"{name}={_shown(value)}" for name, value in facts.items()]]) + "\n"
+
+
+class Lines:
+    """Lines that come in one turn of the event loop, written at its end in few pieces.
+
+    A piece is never longer than what a pipe takes as a whole, so lines of several workers stay whole lines.
+    """
+
+    def __init__(self, log_format: LogFormat) -> None:
+        self._format: LogFormat = log_format
+        self._waiting: list[str] = []
+
+    def add(self, event: str, **facts: object) -> None:
+        """Write one line, from the event loop."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._waiting.append(line(self._format, event, facts))
+
+    def _flush(self) -> None:
+        lines, self._waiting = self._waiting, []
+        piece = ""
+        for each in lines:
+            if len(piece) + len(each) > select.PIPE_BUF:
+                _write(piece)
+                piece = ""
+            piece += each
+        _write(piece)
+
+
+def _write(text: str) -> None:
+    with suppress(OSError):
+        os.write(2, text.encode())
+
+
+_PLAIN = re.compile(r"[!#-~]+")
 
 
 def _shown(value: object) -> str:
     if isinstance(value, str):
-        return value if value and value.isprintable() and value.isascii() and " " not in value else json.dumps(value)
-    return json.dumps(value)
+        return value if _PLAIN.fullmatch(value) else json.dumps(value)
+    return "null" if value is None else repr(value)
 
 
 def where(error: BaseException) -> str:

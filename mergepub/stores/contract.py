@@ -52,7 +52,7 @@ class Capabilities:
 
 def now() -> str:
     """The time as versions carry it: RFC 3339 in UTC with microseconds, so that text order is time order."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def incarnation_id() -> str:

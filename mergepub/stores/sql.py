@@ -552,11 +552,8 @@ def seal_of(previous: str, *, path: str, number: int, link: str) -> str:
 
 def chained(*fields: str) -> str:
     """SHA-256 in hex over ``fields``, each as a netstring: so no two lists of fields are the same bytes."""
-    chain = sha256()
-    for text in fields:
-        data = text.encode("utf-8")
-        chain.update(b"%d:%s," % (len(data), data))
-    return chain.hexdigest()
+    data = [text.encode("utf-8") for text in fields]
+    return sha256(b"".join([b"%d:%s," % (len(each), each) for each in data])).hexdigest()
 
 
 def publish_head(tx: Transaction, write: Write, expected: int) -> Receipt:

@@ -40,6 +40,7 @@ _looking = threading.Lock()
 
 APPLICATION_ID = 0x4D507562  # "MPub"
 BUSY_TIMEOUT = 5.0
+_STATEMENTS = 1024  # kept ready: those of a batch are as many as it can have sizes
 _HEADER_SIZE = 100  # of every SQLite database
 
 _DIALECT = Dialect()
@@ -191,7 +192,9 @@ class SqliteStore(SqlBranchStore):
 
     def _connect(self, uri: str) -> sqlite3.Connection:
         # Waiting is done here, not by SQLite: see the module's docstring.
-        return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0, check_same_thread=False)
+        return sqlite3.connect(
+            uri, uri=True, isolation_level=None, timeout=0, check_same_thread=False, cached_statements=_STATEMENTS
+        )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         deadline = self._deadline()
