@@ -15,7 +15,14 @@ from mergepub.branching.sending import extend
 from mergepub.checkout import Base, queue
 from mergepub.checkout.queue import Entry, Start
 from mergepub.checkout.writers import End, Writer, save_end
-from mergepub.errors import ContentionError, MergepubError, NotFoundError, ThrottledError, UnavailableError
+from mergepub.errors import (
+    CheckoutError,
+    ContentionError,
+    MergepubError,
+    NotFoundError,
+    ThrottledError,
+    UnavailableError,
+)
 from mergepub.outcomes import Branched, Outcome, Published
 from mergepub.publishing import HeldBase, OnConflict
 
@@ -76,17 +83,20 @@ def sync(checkout: Checkout, opened: Callable[[str], Store], *, policy: OnConfli
 
 
 def drop(checkout: Checkout, name: str) -> str:
-    """Take an entry out of the queue; the name of the file in which its body is kept.
+    """Take an entry out of the queue; the name of the file in which its body is kept, or all of it where it is damaged.
 
     The next one of its document is made from what this one was made from.
 
     Raises:
         NotFoundError: there is no such entry.
     """
-    entry = next((each for each in queue.entries(checkout) if each.id == name), None)
-    if entry is None:
-        raise NotFoundError(f"there is no {name} in the queue", hint="see what waits: mergepub sync --json")
-    body, start = queue.body_of(checkout, entry, entry.digest), entry.start
+    try:
+        entry = queue.load(checkout, name)
+        if entry is None:
+            raise NotFoundError(f"there is no {name} in the queue", hint="see what waits: mergepub sync --json")
+        body, start = queue.body_of(checkout, entry, entry.digest), entry.start
+    except CheckoutError:
+        return queue.discard(checkout, name)
     later = next((each for each in queue.entries(checkout) if each.start.former == entry.id), None)
     if later is not None:
         base = None if start.digest is None else queue.body_of(checkout, entry, start.digest)

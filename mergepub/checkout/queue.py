@@ -73,6 +73,24 @@ def entries(checkout: Checkout) -> list[Entry]:
     return [_load(checkout, name) for name in _names(checkout)]
 
 
+def load(checkout: Checkout, name: str) -> Entry | None:
+    """The entry with that id, None where there is none.
+
+    Raises:
+        CheckoutError: it is damaged.
+    """
+    return _load(checkout, name) if name in _names(checkout) else None
+
+
+def discard(checkout: Checkout, name: str) -> str:
+    """Take out an entry that is damaged; the folder in which its files are kept."""
+    place = checkout.inside("kept", f"queued-{name}")
+    disk.make_folder(checkout.inside("kept"))
+    os.rename(_folder(checkout, name), place)
+    disk.sync_folder(_folder(checkout))
+    return place
+
+
 def last_of(checkout: Checkout, store: str, path: str) -> Entry | None:
     """The newest entry of a document."""
     return next((entry for entry in reversed(entries(checkout)) if (entry.store, entry.path) == (store, path)), None)

@@ -15,7 +15,7 @@ from mergepub.publishing import DEFAULT_MERGE
 from mergepub.tracking.pulling import merge_with
 from mergepub.tracking.pushing import Pushed, base_for, newest
 from mergepub.tracking.stale import judge, refusal, warning
-from mergepub.tracking.work import Work, block_line, head_of, is_exactly, number_of, refuse_conflict
+from mergepub.tracking.work import Work, block_line, head_of, is_exactly, number_of, refuse_conflict, refuse_queued
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def _newer(work: Work) -> int | None:
 
 def _preview(work: Work, ours: bytes, how: How) -> Pushed:
     name, path, base = work.local.name, work.record.path, work.record.base
+    refuse_queued(work.checkout, work.local, work.record)
     notices = _judged(work, ours, how)
     if base == NO_DOCUMENT and newest(work.store, path) is None:
         return Pushed(name, path, "published", version=1, notices=notices)

@@ -19,7 +19,7 @@ from mergepub.outcomes import Outcome, Published
 from mergepub.publishing import DEFAULT_MERGE, Favour, HeldBase, Listener, MergeOptions, OnConflict
 from mergepub.tracking.arrivals import as_answer, settle
 from mergepub.tracking.stale import judge, refusal, warning
-from mergepub.tracking.work import number_of, refuse_conflict
+from mergepub.tracking.work import number_of, refuse_conflict, refuse_queued
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
@@ -59,12 +59,13 @@ def publish_file(work: Work, how: How) -> Outcome:
     forgotten before it is answered.
 
     Raises:
-        CheckoutError: FILE is in conflict, or undoes what was last pulled into it.
+        CheckoutError: FILE is in conflict, undoes what was last pulled into it, or an earlier text of it is queued.
         InputError: FILE is gone, or as ``publishing.publish``.
         UnavailableError: as there; the next command finds out whether it arrived.
     """
     ours = work.read()
     refuse_conflict(work.local, work.record, ours)
+    refuse_queued(work.checkout, work.local, work.record)
     arrival = settle(work)
     if arrival and arrival[0].ours == digest_of(ours):
         outcome: Outcome = as_answer(work, arrival)

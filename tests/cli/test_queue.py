@@ -182,3 +182,52 @@ def test_adding_that_is_killed_leaves_whole_entries_alone(guide: bytes, mergepub
         if died.returncode == 0:
             break
     assert bodies(mergepub)[2:] == [b"x\n"]
+
+
+def test_a_file_is_not_published_past_an_earlier_text_of_it_that_waits(guide: bytes, mergepub: Runner) -> None:
+    """Sent later, what was taken out of the file since would come back."""
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    file = Path("guide.md")
+    file.write_bytes(guide + b"second thoughts\n")
+    assert mergepub("publish", DOC, "guide.md", "--queue", "--on-conflict", "merge").status == 0
+    file.write_bytes(guide.replace(b"ONE", b"1"))
+    for command in (
+        ["push", "guide.md"],
+        ["push", "guide.md", "--dry-run"],
+        ["publish", DOC, "guide.md", "--on-conflict", "merge"],
+    ):
+        refused = mergepub(*command)
+        assert (refused.status, "waits in the queue; nothing was published" in refused.err) == (3, True), command
+    assert len(bodies(mergepub)) == 2
+    command = mergepub("push", "guide.md").err.partition("take it out: mergepub ")[2].partition(";")[0]
+    assert mergepub(*command.split()).status == 0
+    assert mergepub("push", "guide.md").status == 0
+    assert mergepub("sync").status == 0
+    assert bodies(mergepub)[2:] == [file.read_bytes()]
+
+
+def test_a_file_goes_on_once_what_waited_was_sent(guide: bytes, mergepub: Runner) -> None:
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    file = Path("guide.md")
+    file.write_bytes(guide + b"six\n")
+    assert mergepub("publish", DOC, "guide.md", "--queue").status == 0
+    file.write_bytes(guide + b"six\nseven\n")
+    assert mergepub("sync").status == 0
+    assert mergepub("push", "guide.md").status == 0
+    assert bodies(mergepub)[2:] == [guide + b"six\n", guide + b"six\nseven\n"]
+
+
+@pytest.mark.parametrize("what", ["entry.json", "body"])
+def test_a_damaged_entry_can_be_dropped_and_is_kept(what: str, guide: bytes, mergepub: Runner) -> None:
+    queue(mergepub, b"three\n", "--expected-version", "2")
+    queue(mergepub, b"new\n", "--expected-version", "0", path="/docs/new.md")
+    first = min(Path(".mergepub/queue").iterdir())
+    file = first / what if what == "entry.json" else next(each for each in first.iterdir() if len(each.name) == 64)
+    file.write_bytes(b"{")
+    refused = mergepub("sync")
+    assert refused.status == 3
+    assert f"mergepub sync --drop {first.name}" in refused.err
+    assert mergepub("sync", "--drop", first.name).status == 0
+    assert len(list(Path(f".mergepub/kept/queued-{first.name}").iterdir())) == 2
+    assert mergepub("sync").status == 0
+    assert bodies(mergepub, "/docs/new.md") == [b"new\n"]
