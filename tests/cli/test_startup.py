@@ -56,7 +56,7 @@ EXPECTED: dict[str, set[str]] = {
     "diff /docs/guide.md": LOCAL | {"mergepub.merge"},
     "revert /docs/guide.md v2": LOCAL | {"mergepub.merge"},
     "delete /docs/guide.md --expected-version 2": LOCAL,
-    "verify /docs/guide.md": LOCAL,
+    "verify /docs/guide.md": LOCAL | {"json"},  # what decisions did to branches is kept as JSON
     "doctor --no-proof": LOCAL,
     "status": {"click"} | TRACKING,
     "fetch": {"click"},
