@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Answer = Callable[[bytes, asyncio.Event], Awaitable[bytes | None]]
 """Of a line, and of an event that is set when the one who asked is gone or has no more to ask."""
 
-_AHEAD = 4  # lines read before the first of them is answered
+_AHEAD = bounds.LINE_BYTES  # of lines that wait for their turn, in bytes; who leaves is noticed up to there
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class _Conversation:
         self._writer = writer
         self._answer = answer
         self._limits = limits
-        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._waiting = 0
+        self._taken = asyncio.Event()
         self._gone = asyncio.Event()
         self._last = False
         self._answering = False
@@ -76,7 +78,11 @@ class _Conversation:
         try:
             while not self._last:
                 line = await asyncio.wait_for(self._lines.get(), self._limits.idle)
-                if line is None or not await self._answered(line):
+                if line is None:
+                    break
+                self._waiting -= len(line)
+                self._taken.set()
+                if not await self._answered(line):
                     break
         except (TimeoutError, OSError):
             self._writer.transport.abort()
@@ -104,9 +110,13 @@ class _Conversation:
         with suppress(OSError):
             while not lines.too_long and (data := await self._reader.read(bounds.LINE_BYTES)):
                 for line in lines.feed(data):
-                    await self._lines.put(line)
+                    self._waiting += len(line)
+                    self._lines.put_nowait(line)
+                while self._waiting > _AHEAD:
+                    self._taken.clear()
+                    await self._taken.wait()
         self._gone.set()
-        await self._lines.put(None)
+        self._lines.put_nowait(None)
 
 
 class Listener:

@@ -31,6 +31,7 @@ class Ring:
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         self._fd = os.open(name, flags, 0o600)
+        os.fchmod(self._fd, 0o600)  # whatever the umask: the daemon reads it
         self._size = size
         self._total = self._lost = 0
         self._note(0)

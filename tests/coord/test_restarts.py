@@ -201,6 +201,24 @@ def test_a_daemon_without_an_open_file_left_says_so_once_and_goes_on(daemon: Liv
     daemon._command = usual
 
 
+def test_under_any_umask_evidence_is_the_users_own_and_readable(daemon: Living) -> None:
+    (a,) = daemon.runs(1)
+    daemon.stop()
+    usual = daemon._command
+    daemon._command = ["sh", "-c", 'umask 777; exec "$@"', "sh", *usual]
+    daemon.start()
+    daemon._command = usual
+    wrapped = ("coord", "run", "--task", "t", "--", str(SCRIPT), "coord", "report")
+    command = [str(SCRIPT), *wrapped, "--outcome", "success", "--summary", "done"]
+    masked = ["sh", "-c", 'umask 777; exec "$@"', "sh", *command]
+    done = subprocess.run(masked, env=daemon.environment, cwd=daemon.folder, capture_output=True, check=True)
+    kept = daemon.data / "evidence" / json.loads(done.stdout)["result"]["evidence_ref"]
+    assert kept.lstat().st_mode & 0o777 == 0o700
+    assert (kept / "transcript").exists()
+    assert {place.lstat().st_mode & 0o777 for place in kept.iterdir()} == {0o600}
+    assert daemon.socket(a).lstat().st_mode & 0o777 == 0o666
+
+
 def test_a_run_whose_process_is_gone_is_ended(daemon: Living) -> None:
     folder = daemon.checkout("one")
     process = subprocess.Popen(["sleep", "60"])

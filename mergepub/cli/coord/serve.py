@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,7 @@ def serve(daemon: Daemon, greeting: str) -> None:
     import resource
     import signal
 
+    os.umask(os.umask(0o077) & 0o077)  # whatever it keeps from others, our own files stay ours
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # sixteen connections a run soon pass the usual limit
 
