@@ -14,7 +14,18 @@ from mergepub.errors import InputError
 
 FLAG, NUMBER, TEXT, LIST = "true or false", "a whole number", "text in quotes", "a list of texts"
 
-OF_ONE_CALL = frozenset({"ours", "theirs", "expected-version", "rebase-on", "idempotency-key"})
+OF_ONE_CALL = frozenset(
+    {
+        "ours",
+        "theirs",
+        "expected-version",
+        "rebase-on",
+        "idempotency-key",
+        "stale",
+        "allow-revert",
+        "mark-resolved",
+    }
+)
 """Options that decide about one call; as a default they would decide about calls that nobody has thought of."""
 
 OF_ITS_USER = frozenset({"token-host", "open-to-everyone"})
