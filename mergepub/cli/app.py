@@ -122,19 +122,30 @@ def _as_input_error(error: click.ClickException, call: Call) -> InputError:
     place = context.command_path if context else " ".join(["mergepub", *filter(None, [call.verb])])
     message = " ".join(error.format_message().split())
     if context and isinstance(context.command, click.Group):
-        return InputError(message, hint=f"{place} --help lists the commands")
-    hint = _version_belongs_to_path(error, context) if call.verb == "fetch" and context else None
-    return InputError(message, hint=hint or f"{place} --help shows how it is called")
+        bare = message.startswith("Usage:")  # a group without a command: click would print its help
+        return InputError("Missing command." if bare else message, hint=f"{place} --help lists the commands")
+    usage = f"{place} --help shows how it is called"
+    if context is None:
+        return InputError(message, hint=usage)
+    return InputError(message, hint=_version_belongs_to_path(error, context) or f"{_example(error, context)}{usage}")
 
 
 def _version_belongs_to_path(error: click.ClickException, context: click.Context) -> str | None:
     """What to type where a version was given to fetch as an argument or option of its own."""
+    if context.info_name != "fetch":
+        return None
     asked = re.search(r"argument \((v?\d+)\)", error.format_message())
     if asked is None and getattr(error, "option_name", "") not in ("--version", "--revision"):
         return None
     path = context.params.get("path") or "PATH"
     version = asked[1].removeprefix("v") if asked else "N"
     return f"a version is the end of the path: mergepub fetch {shlex.quote(f'{path}/v{version}')}"
+
+
+def _example(error: click.ClickException, context: click.Context) -> str:
+    """Where an argument is missing, the first example of the command's help."""
+    found = re.search(r"^  \$ (.*)$", context.command.epilog or "", re.MULTILINE)
+    return f"such as: {found[1]}; " if found and isinstance(error, click.MissingParameter) else ""
 
 
 def _as_lost_directory(error: Exception) -> InputError | None:

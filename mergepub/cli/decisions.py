@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ from mergepub.cli.answers import write_json
 from mergepub.cli.history import show
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.options import Digits, json_option, path_argument, store_option, verb
+from mergepub.cli.streams import say
 from mergepub.paths import check_path
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ def decisions_command(context: click.Context, /, path: str, limit: int | None, *
     rows = decisions(store_url(context), path, limit)
     if given["json"]:
         write_json(status.envelope({"decisions": [decision_json(row) for row in rows]}))
+    elif not rows:
+        say(f"mergepub: nothing has been decided about {path} yet")
+        say(f"hint: mergepub branches {quote(path)}")
     else:
         show(DECISION_HEADING, [decision_row(row) for row in rows])
     return 0

@@ -131,7 +131,11 @@ def _check_certificate(settings: Settings) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise InputError(f"the certificate {settings.tls_cert} cannot be used: {error}") from error
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise InputError(
+            f"the certificate {settings.tls_cert} or its key cannot be used: {reason}",
+            hint="name PEM files with --tls-cert and --tls-key: the chain, and the private key that belongs to it",
+        ) from error
 
 
 def _listen(settings: Settings) -> socket.socket:

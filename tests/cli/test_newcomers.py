@@ -26,6 +26,12 @@ CALLS = {
     "nothing": ([], "Missing command.", "mergepub --help lists the commands"),
     "a group alone": (["token"], "Missing command.", "mergepub token --help lists the commands"),
     "a command that a group lacks": (["store", "innit"], "No such command", "mergepub store --help lists the commands"),
+    "a group of groups": (["coord"], "Missing command.", "mergepub coord --help lists the commands"),
+    "a command without its document": (
+        ["fetch"],
+        "Missing argument",
+        f"such as: mergepub fetch {DOC}; mergepub fetch --help shows how it is called",
+    ),
     "an option without its value": (
         ["publish", DOC, "guide.md", "--expected-version"],
         "requires an argument",
@@ -301,6 +307,25 @@ def test_a_store_without_tokens_says_how_to_make_one(mergepub: Runner):
     assert (listed.status, listed.out) == (0, b"")
     command = listed.err.splitlines()[-1].removeprefix("hint: mergepub ")
     assert mergepub(*shlex.split(command)).status == 0
+
+
+# ── what is not there yet ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_document_that_nothing_was_decided_about_says_so(guide: bytes, mergepub: Runner):
+    result = mergepub("decisions", DOC)
+    assert (result.status, result.out) == (0, b"")
+    assert result.err == f"mergepub: nothing has been decided about {DOC} yet\nhint: mergepub branches {DOC}\n"
+
+
+def test_outside_a_run_its_commands_say_how_to_begin_one(scratch: Path, mergepub: Runner, monkeypatch):
+    monkeypatch.setenv("MERGEPUB_RUN_DIR", str(scratch / "run"))
+    for call in (["inbox"], ["status", "--json"], ["send", "--to", "run-0123456789ab", "Hello."]):
+        result = mergepub("coord", *call)
+        assert result.status == 4
+        assert "mergepub coord run --task" in result.err.splitlines()[-1]
+    assert mergepub("coord", "status").err.endswith("hint: mergepub coord skill says the same in prose\n")
+    assert mergepub("coord", "send", "Hello.").err.endswith("hint: mergepub coord send --help shows how it is called\n")
 
 
 # ── a store that somebody tampered with ─────────────────────────────────────────────────────────────────────────────

@@ -54,9 +54,13 @@ def refusal_of(error: MergepubError | click.ClickException, method: str) -> Coor
     if isinstance(error, wire.CoordError):
         return error
     if isinstance(error, click.ClickException):
-        return wire.CoordError(wire.BAD_PARAMS, f"{method}: {' '.join(error.format_message().split())}")
+        refusal = wire.CoordError(wire.BAD_PARAMS, f"{method}: {' '.join(error.format_message().split())}")
+        refusal.hint = f"mergepub {method.replace('.', ' ')} --help shows how it is called"
+        return refusal
     codes = {2: wire.BAD_PARAMS, 3: wire.BAD_STATE, 4: wire.UNAVAILABLE}
-    return wire.CoordError(codes.get(error.exit_status, wire.INTERNAL), f"{method}: {error.message}")
+    refusal = wire.CoordError(codes.get(error.exit_status, wire.INTERNAL), f"{method}: {error.message}")
+    refusal.hint = error.hint
+    return refusal
 
 
 def write_result(result: Mapping[str, Any]) -> None:
@@ -91,7 +95,14 @@ def ask_run(method: str, params: Mapping[str, Any], *, announce: Any = None) -> 
     wire.check(wire.RUN_METHODS, wire.Request(1, method, dict(params)))
     if announce is not None:
         announce()
-    return client.call(client.run_socket(), method, params)
+    try:
+        return client.call(client.run_socket(), method, params)
+    except wire.CoordError as error:
+        if error.reason == "no-socket":
+            error.hint = (
+                "this is for the inside of a run: mergepub coord run --task 'What for' -- \"$SHELL\" begins one"
+            )
+        raise
 
 
 def data_option(function: Shell) -> Shell:
