@@ -45,7 +45,7 @@ T = TypeVar("T")
 ATTEMPTS = 8
 """How often a write is begun, when another one gets in its way, before it is a ``ContentionError``."""
 
-LANES = 4
+LANES = 2
 """Transactions at a time: while one waits for the disk, the next is made."""
 
 _LOCK = """SELECT (SELECT number FROM mergepub_schema), (SELECT version FROM heads WHERE path = %s FOR UPDATE)"""
