@@ -125,7 +125,7 @@ def create_worker_app(settings: Settings) -> Gateway:
 
 def _check_certificate(settings: Settings) -> None:
     if settings.tls_key and not settings.tls_cert:
-        raise InputError("--tls-key needs --tls-cert beside it")
+        raise InputError("--tls-key needs --tls-cert beside it", hint="name the certificate chain with --tls-cert")
     if not settings.tls_cert:
         return
     try:

@@ -538,26 +538,33 @@ def _not_found(call: Call, problem: Mapping[str, Any]) -> NotFoundError:
 def _gone(call: Call, problem: Mapping[str, Any]) -> MergepubError:
     tombstone = _number(problem, "current-version") if call.version is None else call.version
     said = _said(call, problem, f"{call.path} was deleted (version {tombstone})")
+    place = shell_quote(call.path)
     if call.writes and call.method != "POST":
-        return DocumentDeletedError(said, expected=call.expected, current=tombstone)
-    return NotFoundError(said, tombstone=tombstone)
+        return DocumentDeletedError(said, expected=call.expected, current=tombstone, hint=f"mergepub versions {place}")
+    hint = f"mergepub fetch {place}/v{tombstone - 1}" if tombstone and tombstone > 1 else f"mergepub versions {place}"
+    return NotFoundError(said, tombstone=tombstone, hint=hint)
 
 
 def _precondition_failed(call: Call, problem: Mapping[str, Any]) -> MergepubError:
     current, yours = _number(problem, "current-version"), _number(problem, "your-version")
     expected = call.expected if call.expected is not None else yours
     said = _said(call, problem, f"the head of {call.path} is version {current}, not {expected}")
+    facts: dict[str, Any] = {
+        "expected": expected,
+        "current": current,
+        "hint": f"mergepub fetch {shell_quote(call.path)}",
+    }
     if problem.get("reason") == "recreated":
-        return RecreatedError(said, expected=expected, current=current)
+        return RecreatedError(said, **facts)
     if problem.get("reason") == "deleted":
-        return DocumentDeletedError(said, expected=expected, current=current)
+        return DocumentDeletedError(said, **facts | {"hint": f"mergepub versions {shell_quote(call.path)}"})
     if problem.get("reason") == "base-unavailable":
-        return BaseUnavailableError(said, expected=expected, current=current)
+        return BaseUnavailableError(said, **facts)
     if current == 0:
         return NotFoundError(said, path=call.path, hint=refusals.creation(call.path))
     if expected == 0:
-        return DocumentExistsError(said, expected=0, current=current)
-    return VersionConflictError(said, expected=expected, current=current)
+        return DocumentExistsError(said, **facts)
+    return VersionConflictError(said, **facts)
 
 
 def _misdirected(call: Call, problem: Mapping[str, Any]) -> InputError:
@@ -572,7 +579,8 @@ def _unconditional(call: Call, problem: Mapping[str, Any]) -> MergepubError:
 def _refused_state(call: Call, problem: Mapping[str, Any]) -> BranchError:
     reason = problem.get("reason")
     said = _said(call, problem, f"{call.path} is in no state for this")
-    return BranchError(said, reason=reason if isinstance(reason, str) and reason else "conflict")
+    word = reason if isinstance(reason, str) and reason else "conflict"
+    return BranchError(said, reason=word, hint=f"mergepub branches {shell_quote(call.path)}")
 
 
 _PLAIN_NO: dict[int, Callable[[Call, Mapping[str, Any]], MergepubError]] = {

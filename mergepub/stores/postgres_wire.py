@@ -283,7 +283,10 @@ def _cannot_connect(error: psycopg.Error, url: str) -> MergepubError:
     reason = _reason(error)
     # libpq hands on a refused log-in as text alone.
     if re.search(r"authentication failed|no password supplied|pg_hba\.conf|permission denied for database", reason):
-        return DeniedError(f"the database {url} refuses the log-in: {reason}")
+        return DeniedError(
+            f"the database {url} refuses the log-in: {reason}",
+            hint="check the user in the URL, and the password in PGPASSWORD or ~/.pgpass",
+        )
     return UnavailableError(f"the database {url} cannot be reached: {reason}", hint="check its address, then try again")
 
 

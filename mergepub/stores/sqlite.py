@@ -351,7 +351,10 @@ class SqliteStore(SqlBranchStore):
                 raise
             raise self._damaged(found) from error
         except OSError as error:
-            raise UnavailableError(f"the store {self._file} cannot be opened: {error.strerror}") from error
+            raise UnavailableError(
+                f"the store {self._file} cannot be opened: {error.strerror}",
+                hint="check the name, and who may read and write the file and its folder",
+            ) from error
 
     def _mistyped(self) -> str | None:
         with suppress(sqlite3.Error, OSError), self._connection() as connection:
@@ -364,7 +367,7 @@ class SqliteStore(SqlBranchStore):
             return self._no_store()
         if code in _DAMAGED:
             return self._damaged(str(error))
-        return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}')}")
+        return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}; try again')}")
 
     def _damaged(self, how: str) -> InvalidStoreError:
         return InvalidStoreError(

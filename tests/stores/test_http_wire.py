@@ -140,3 +140,28 @@ def test_no_row_makes_the_client_stumble(row: dict[str, Any]) -> None:
     for parse in (wire.revision, wire.listed):
         with suppress(KeyError, TypeError, ValueError):
             parse(row)
+
+
+NEXT = {
+    "not found": (404, {}, "GET", "create it with: mergepub publish '/a b' FILE --expected-version 0"),
+    "no such version": (404, {"version": 9}, "GET", "mergepub versions '/a b'"),
+    "deleted": (410, {"current-version": 3}, "GET", "mergepub fetch '/a b'/v2"),
+    "deleted at first": (410, {}, "GET", "mergepub versions '/a b'"),
+    "a write on a deleted one": (410, {"current-version": 3}, "PUT", "mergepub versions '/a b'"),
+    "another head": (412, {"current-version": 3}, "PUT", "mergepub fetch '/a b'"),
+    "never existed": (412, {"current-version": 0}, "PUT", "create it with: mergepub publish '/a b'"),
+    "created anew": (412, {"current-version": 3, "reason": "recreated"}, "PUT", "mergepub fetch '/a b'"),
+    "deleted since": (412, {"current-version": 3, "reason": "deleted"}, "PUT", "mergepub versions '/a b'"),
+    "no base": (412, {"current-version": 3, "reason": "base-unavailable"}, "PUT", "mergepub fetch '/a b'"),
+    "a branch in no state": (409, {"reason": "closed"}, "POST", "mergepub branches '/a b'"),
+    "no token": (401, {}, "GET", "set MERGEPUB_TOKEN or name a --token-file"),
+    "not this one": (403, {}, "GET", "whoever runs the service"),
+}
+
+
+@pytest.mark.parametrize(("status", "facts", "method", "hint"), NEXT.values(), ids=NEXT.keys())
+def test_every_refusal_says_what_to_type_next(status: int, facts: dict[str, Any], method: str, hint: str) -> None:
+    headers = CaseInsensitiveDict({"Content-Type": "application/problem+json"})
+    call = Call(method, "/a b", "http://h/a%20b", 1 if method == "PUT" else None, version=facts.get("version"))
+    error = wire.refusal(call, Answer(status, headers, json.dumps({"detail": "no", **facts}).encode()))
+    assert (error.hint or "").startswith(hint)
