@@ -11,7 +11,7 @@ from mergepub.merge.lines import common_prefix
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Hunk = tuple[int, int, int, int]
-    Level = tuple[list[int], list[int], list[int], list[int], list[int]]
+    Level = tuple[list[int], list[int]]
 
 COMMIT = 512  # a snake of so many bytes settles what stands before it
 _REACH = 256 << 10  # bytes ahead in which the end of an inserted or deleted section is looked for
@@ -69,50 +69,53 @@ def search(a: bytes, b: bytes, view_b: memoryview, i: int, j: int) -> tuple[list
         the hunks up to that snake, shortest in number of lines, and the point where the snake ends; None where more
         than a few edits are needed.
     """
-    size_a, size_b, find_a, find_b = len(a), len(b), a.find, b.find
-    # For every diagonal: the furthest point and the line boundary of `a` after it; a level also keeps the points before
-    # the snakes and the diagonals they were reached from.
-    xs, ys, nexts = [i], [j], [find_a(b"\n", i) + 1 or size_a]
-    levels: list[Level] = [(xs, ys, xs, ys, [0])]
+    size_a, size_b = len(a), len(b)
+    xs, ys = [i], [j]  # for every diagonal the furthest point, -1 where there is none
+    levels: list[Level] = []
     for depth in range(1, _DEEPEST + 1):
+        levels.append((xs, ys))
         best, longest = -1, COMMIT - 1
-        new_xs, new_ys, new_nexts, from_xs, from_ys, origins = [], [], [], [], [], []
+        new_xs, new_ys = [], []
         for k in range(depth + 1):
-            x = y = origin = -1
-            if k < depth and -1 < xs[k] < size_a:
-                x, y, origin = nexts[k], ys[k], k
-            if k and xs[k - 1] > x and ys[k - 1] < size_b:
-                x, y, origin = xs[k - 1], find_b(b"\n", ys[k - 1]) + 1 or size_b, k - 1
-            from_xs.append(x)
-            from_ys.append(y)
-            origins.append(origin)
-            below = find_a(b"\n", x) + 1 or size_a if x >= 0 else -1
-            if -1 < x < size_a and y < size_b and b.startswith(a[x:below], y):
+            x, y, _ = _edited(a, b, xs, ys, k)
+            # Two bytes tell most lines apart.
+            if (
+                -1 < x < size_a
+                and y < size_b
+                and a[x] == b[y]
+                and b.startswith(a[x : a.find(b"\n", x) + 1 or size_a], y)
+            ):
                 n = snake(a, x, b, view_b, y)
-                if n:
-                    x, y = x + n, y + n
-                    below = find_a(b"\n", x) + 1 or size_a
+                x, y = x + n, y + n
                 if n > longest:
                     best, longest = k, n
             if x == size_a and y == size_b:
                 best, longest = k, size_a + size_b
             new_xs.append(x)
             new_ys.append(y)
-            new_nexts.append(below)
-        xs, ys, nexts = new_xs, new_ys, new_nexts
-        levels.append((xs, ys, from_xs, from_ys, origins))
+        xs, ys = new_xs, new_ys
         if best >= 0:
-            return _path(levels, best), xs[best], ys[best]
+            return _path(a, b, levels, best), xs[best], ys[best]
     return None
 
 
-def _path(levels: list[Level], k: int) -> list[Hunk]:
-    """The edits that lead from the first level to diagonal `k` of the last, touching ones joined."""
+def _edited(a: bytes, b: bytes, xs: list[int], ys: list[int], k: int) -> tuple[int, int, int]:
+    """The furthest point of diagonal `k` one edit after a level, and the diagonal that it was reached from."""
+    x = y = origin = -1
+    if k < len(xs) and -1 < xs[k] < len(a):
+        x, y, origin = a.find(b"\n", xs[k]) + 1 or len(a), ys[k], k
+    if k and xs[k - 1] > x and ys[k - 1] < len(b):
+        x, y, origin = xs[k - 1], b.find(b"\n", ys[k - 1]) + 1 or len(b), k - 1
+    return x, y, origin
+
+
+def _path(a: bytes, b: bytes, levels: list[Level], k: int) -> list[Hunk]:
+    """The edits that lead from the first level to diagonal `k` of the level after the last, touching ones joined."""
     hunks: list[Hunk] = []
-    while len(levels) > 1:
-        _, _, from_xs, from_ys, origins = levels.pop()
-        a1, b1, k = from_xs[k], from_ys[k], origins[k]
-        a0, b0 = levels[-1][0][k], levels[-1][1][k]
+    while levels:
+        xs, ys = levels.pop()
+        a1, b1, k = _edited(a, b, xs, ys, k)
+        a0, b0 = xs[k], ys[k]
         if hunks and hunks[-1][0] == a1 and hunks[-1][2] == b1:
             _, a1, _, b1 = hunks.pop()
         hunks.append((a0, a1, b0, b1))
