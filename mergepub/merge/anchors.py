@@ -41,8 +41,6 @@ def matched_lines(a: Sequence[int], b: Sequence[int | None], blank: int = 0) -> 
         b = [line if line in there else 0 for line in b]
         left_b = list(filter(None, b))
     rows, columns = list(compress(range(len(a)), in_a)), list(compress(range(len(b)), b))
-    if len(there) == 1:  # blank lines are all that unlike texts share
-        return rows[: len(columns)], columns[: len(rows)]
     matching = _Matching(left_a, left_b, blank)
     boxes = [(0, len(rows), 0, len(columns))]
     for level in range(_LEVELS + 1):

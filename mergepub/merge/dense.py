@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from _operator import eq
+from itertools import accumulate, compress, repeat
 
 from mergepub.merge.anchors import matched_lines
+from mergepub.merge.weak import without_weak_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mergepub.merge.myers import KeptLines
+    from collections.abc import Iterable, Iterator
 
     Hunk = tuple[int, int, int, int]
+    KeptLines = dict[str, "Numbered"]
+
+_BLANK = b"\n"
+
+
+class Numbered:
+    """The lines of a part of a body, as texts and as numbers from 1.
+
+    Numbers, because all later steps together touch every line a dozen times, and 5,000 of them fit into the processor's
+    nearer memory where 5,000 lines do not.
+
+    Attributes: ``lines`` the texts; ``numbers`` the number of each text; ``ids`` the lines as numbers; ``start`` where
+    in the body the first of them stands.
+    """
+
+    __slots__ = ("_starts", "ids", "lines", "numbers", "start")
+
+    def __init__(self, body: bytes, start: int, end: int) -> None:
+        self.lines = split_lines(body, start, end)
+        self.numbers = dict(zip(self.lines, range(1, len(self.lines) + 1), strict=True))
+        self.ids = list(map(self.numbers.__getitem__, self.lines))
+        self.start = start
+        self._starts: list[int] | None = None
+
+    @property
+    def starts(self) -> list[int]:
+        """Where the lines start, and where the last one ends; worked out when it is first asked for."""
+        if self._starts is None:
+            self._starts = _starts(self.lines, self.start)
+        return self._starts
 
 
 def split_lines(text: bytes, start: int, end: int) -> list[bytes]:
@@ -28,7 +60,13 @@ def split_lines(text: bytes, start: int, end: int) -> list[bytes]:
 
 
 def dense_hunks(
-    a: bytes, b: bytes, box: tuple[int, int, int, int], kept: KeptLines | None = None, *, at_least: int = 0
+    a: bytes,
+    b: bytes,
+    box: tuple[int, int, int, int],
+    kept: KeptLines | None = None,
+    *,
+    at_least: int = 0,
+    weak_rule: bool = False,
 ) -> list[Hunk]:
     """The hunks between `a[a0:a1]` and `b[b0:b1]` of a `box` `(a0, a1, b0, b1)` of line boundaries.
 
@@ -39,17 +77,23 @@ def dense_hunks(
         kept: where the lines of `a` are kept; None keeps nothing.
         at_least: a number of lines; where no run of so many lines of `a` is in `b` at all, in whatever order, nothing
             is matched and the whole box is one hunk. That tells a hopeless window at a quarter of the price.
+        weak_rule: Whether the rule of `mergepub.merge.weak` will be applied to the hunks of the whole bodies. Where
+            blank lines are all that both share, it is applied here, to a third of the price.
     """
     a0, a1, b0, b1 = box
-    numbers, ids_a, at_a = _numbered(a, a0, a1, kept)
+    known, above, below = _numbered(a, a0, a1, kept)
+    ids_a = known.ids[above:below]
     lines_b = split_lines(b, b0, b1)
-    ids_b = list(map(numbers.get, lines_b))
+    ids_b = list(map(known.numbers.get, lines_b))
     if at_least and bytes(map(set(ids_b).__contains__, ids_a)).find(b"\1" * at_least) < 0:
         return [box]
-    rows, columns = matched_lines(ids_a, ids_b, numbers.get(b"\n", 0))
+    blank = known.numbers.get(_BLANK, 0)
+    if weak_rule and not at_least and set(filter(None, ids_b)) <= {blank}:
+        return _unlike_hunks(known.lines[above:below], lines_b, box)
+    rows, columns = matched_lines(ids_a, ids_b, blank)
     rows.append(len(ids_a))
     columns.append(len(lines_b))
-    at_b = _starts(lines_b, b0)
+    at_a, at_b = known.starts[above : below + 1], _starts(lines_b, b0)
     hunks: list[Hunk] = []
     i0 = j0 = 0
     for i, j in zip(rows, columns, strict=True):
@@ -59,28 +103,60 @@ def dense_hunks(
     return hunks
 
 
-def _numbered(a: bytes, start: int, end: int, kept: KeptLines | None) -> tuple[dict[bytes, int], list[int], list[int]]:
-    """The lines of `a[start:end]` as numbers from 1: the number of each text, the lines, where they start and end.
+def _unlike_hunks(lines_a: list[bytes], lines_b: list[bytes], box: tuple[int, int, int, int]) -> list[Hunk]:
+    """The hunks of two texts that share nothing but blank lines, without those blank lines that change outweighs.
+
+    The first blank line belongs to the first, and so on, until one side has no more: no hunk could slide from there,
+    and what is rewritten is counted in lines, without looking at any text again.
+    """
+    rows, columns = (list(compress(range(len(lines)), map(eq, lines, repeat(_BLANK)))) for lines in (lines_a, lines_b))
+    end_a, end_b = len(lines_a), len(lines_b)
+    hunks: list[Hunk] = []
+    sizes: list[int] = []
+    gaps: list[int] = []
+    i0 = j0 = run = 0
+    for i, j in [*zip(rows, columns, strict=False), (end_a, end_b)]:
+        old, new = i - i0, j - j0
+        if old or new:
+            hunks.append((i0, i, j0, j))
+            sizes.append((old if old > new else new) if old and new else 0)
+            gaps.append(run)
+            run = 0
+        run += 1
+        i0, j0 = i + 1, j + 1
+    if sizes and sizes[-1]:  # counted like the others, by newlines: the last lines may have none
+        i0, _, j0, _ = hunks[-1]
+        sizes[-1] = max(sum(line.endswith(b"\n") for line in part) for part in (lines_a[i0:], lines_b[j0:]))
+    kept = without_weak_runs(hunks, sizes, gaps[1:])
+    at_a = _places(lines_a, [n for i0, i1, _, _ in kept for n in (i0, i1)], box[:2])
+    at_b = _places(lines_b, [n for _, _, j0, j1 in kept for n in (j0, j1)], box[2:])
+    return [(next(at_a), next(at_a), next(at_b), next(at_b)) for _ in kept]
+
+
+def _places(lines: list[bytes], numbers: Iterable[int], span: tuple[int, int]) -> Iterator[int]:
+    """Where the lines of these numbers start, which ascend, in a text that stands there in its body."""
+    at, end = span
+    done = 0
+    for n in numbers:
+        at = at + sum(map(len, lines[done:n])) if n < len(lines) else end
+        done = n
+        yield at
+
+
+def _numbered(a: bytes, start: int, end: int, kept: KeptLines | None) -> tuple[Numbered, int, int]:
+    """Numbered lines among which those of `a[start:end]` are, and the indices at which these begin and end.
 
     A range of half of the body or more is cut out of all of it, whose lines are kept: to split, hash and number them
-    again for the other side of a merge was an eighth of its time where half of the lines differ. Numbers, because all
-    later steps together touch every line a dozen times, and 5,000 of them fit into the processor's nearer memory where
-    5,000 lines do not.
+    again for the other side of a merge was an eighth of its time where half of the lines differ.
     """
     if kept is None or (end - start) * 2 < len(a):
-        return _number(a, start, end)
+        known = Numbered(a, start, end)
+        return known, 0, len(known.ids)
     if "a" not in kept:
-        kept["a"] = _number(a, 0, len(a))
-    numbers, ids, starts = kept["a"]
+        kept["a"] = Numbered(a, 0, len(a))
+    known = kept["a"]
     above = a.count(b"\n", 0, start)
-    below = len(ids) if end == len(a) else above + a.count(b"\n", start, end)
-    return numbers, ids[above:below], starts[above : below + 1]
-
-
-def _number(a: bytes, start: int, end: int) -> tuple[dict[bytes, int], list[int], list[int]]:
-    lines = split_lines(a, start, end)
-    numbers = dict(zip(lines, range(1, len(lines) + 1), strict=True))
-    return numbers, list(map(numbers.__getitem__, lines)), _starts(lines, start)
+    return known, above, len(known.ids) if end == len(a) else above + a.count(b"\n", start, end)
 
 
 def _starts(lines: list[bytes], start: int) -> list[int]:

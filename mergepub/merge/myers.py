@@ -12,8 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mergepub.merge.dense import KeptLines
+
     Hunk = tuple[int, int, int, int]
-    KeptLines = dict[str, tuple[dict[bytes, int], list[int], list[int]]]
 
 _WINDOW = 24 << 10  # bytes of each side that are split first; 16 times as many where that is not enough
 _GROWTH = 16
@@ -43,7 +44,7 @@ def edit_script(a: bytes, b: bytes, *, weak_rule: bool = True, kept: KeptLines |
         hunks `(a0, a1, b0, b1)` of byte offsets at line boundaries: `a[a0:a1]` is replaced by `b[b0:b1]`; ordered,
         never touching, all between them equal; pure insertions and deletions stand as far down as they can.
     """
-    hunks = canonical(a, b, hunks_between(a, b, kept))
+    hunks = canonical(a, b, hunks_between(a, b, kept, weak_rule=weak_rule))
     if weak_rule and len(hunks) > 1:
         from mergepub.merge.weak import without_weak_matches  # noqa: PLC0415  # most scripts are one hunk
 
@@ -51,8 +52,11 @@ def edit_script(a: bytes, b: bytes, *, weak_rule: bool = True, kept: KeptLines |
     return hunks
 
 
-def hunks_between(a: bytes, b: bytes, kept: KeptLines | None = None) -> list[Hunk]:
-    """The hunks that make `b` of `a`, ordered; they may touch where windows meet. The lines of `a` go into `kept`."""
+def hunks_between(a: bytes, b: bytes, kept: KeptLines | None = None, *, weak_rule: bool = False) -> list[Hunk]:
+    """The hunks that make `b` of `a`, ordered; they may touch where windows meet. The lines of `a` go into `kept`.
+
+    Matches that the weak rule will give up are left out where that is easily seen, if it will be applied.
+    """
     if kept is None:
         kept = {}
     view_b = memoryview(b)
@@ -65,7 +69,7 @@ def hunks_between(a: bytes, b: bytes, kept: KeptLines | None = None) -> list[Hun
             hunks.append((x, p, y, q))
             x, y = p + n, q + n
             continue
-        found, x, y = search(a, b, view_b, x, y) or _section(a, b, view_b, x, y) or _window(a, b, x, y, kept)
+        found, x, y = search(a, b, view_b, x, y) or _section(a, b, view_b, x, y) or _window(a, b, x, y, kept, weak_rule)
         hunks += found
         n = snake(a, x, b, view_b, y)
         x, y = x + n, y + n
@@ -80,7 +84,9 @@ def _section(a: bytes, b: bytes, view_b: memoryview, x: int, y: int) -> tuple[li
     return point and ([(x, point[0], y, point[1])], *point)
 
 
-def _window(a: bytes, b: bytes, x: int, y: int, kept: KeptLines) -> tuple[list[Hunk], int, int]:
+def _window(  # noqa: PLR0917  # two bodies, a point in both, and how they are compared
+    a: bytes, b: bytes, x: int, y: int, kept: KeptLines, weak_rule: bool
+) -> tuple[list[Hunk], int, int]:
     """Match a window of lines from `(x, y)` on: its hunks up to the last run that is sure, and where that run ends.
 
     A window is taken when it gets half its size ahead, so the work of all windows is that of the bodies once or twice.
@@ -91,7 +97,7 @@ def _window(a: bytes, b: bytes, x: int, y: int, kept: KeptLines) -> tuple[list[H
     while True:
         x1, y1 = _line_end(a, x + size), _line_end(b, y + size)
         last = x1 == len(a) and y1 == len(b)
-        hunks = dense_hunks(a, b, (x, x1, y, y1), kept, at_least=0 if last else _SURE_LINES)
+        hunks = dense_hunks(a, b, (x, x1, y, y1), kept, at_least=0 if last else _SURE_LINES, weak_rule=weak_rule)
         if last:
             return hunks, x1, y1
         sure, p, q = _sure(a, hunks, x1, y1)

@@ -17,7 +17,7 @@ deletion rewrites nothing and weighs nothing. The rule knows neither which side 
 
 from __future__ import annotations
 
-from itertools import compress, islice
+from itertools import compress, count, islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _FILLER = bytes(range(33)) + bytes(c for c in range(33, 128) if not chr(c).isaln
 _MOST = 32  # lines; a longer run of weak lines is never given up
 _LONGEST = 512  # bytes; nor is a longer gap
 _WEIGHT = 2  # changed lines that outweigh one weak line
-_NEVER = 1 << 62  # more changed lines than there are
+_NEVER = 1 << 62  # more lines than anything outweighs
 
 
 def weak_lines(text: bytes) -> int:
@@ -48,10 +48,25 @@ def weak_lines(text: bytes) -> int:
 
 def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     """Join hunks over matched weak lines that are outweighed by the changes on both their sides."""
-    beside, weights = _beside(_weak_gaps(a, hunks))
-    given_up = list(compress(beside, _outweighed(_rewritten(a, b, [hunks[k] for k in beside]), weights)))
-    if not given_up:
-        return hunks
+    beside, gaps = _beside(_weak_gaps(a, hunks))
+    outweighed = _outweighed(_rewritten(a, b, [hunks[k] for k in beside]), gaps)
+    return _joined(hunks, list(compress(beside, outweighed)))
+
+
+def without_weak_runs(hunks: list[Hunk], sizes: list[int], gaps: list[int]) -> list[Hunk]:
+    """The same for hunks of any coordinates between which weak lines alone are matched.
+
+    Args:
+        hunks: what is joined.
+        sizes: the lines that each of them rewrites; 0 for a pure one.
+        gaps: the weak lines between each and the next.
+    """
+    limited = [lines if lines <= _MOST else _NEVER for lines in gaps]
+    return _joined(hunks, list(compress(count(), _outweighed(sizes, limited))))
+
+
+def _joined(hunks: list[Hunk], given_up: list[int]) -> list[Hunk]:
+    """The hunks, those in `given_up` joined with the next."""
     joined: list[Hunk] = []
     done = 0
     for first, last in _runs(given_up):
@@ -59,7 +74,7 @@ def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
         (a0, _, b0, _), (_, a1, _, b1) = hunks[first], hunks[last + 1]
         joined.append((a0, a1, b0, b1))
         done = last + 2
-    return joined + hunks[done:]
+    return joined + hunks[done:] if done else hunks
 
 
 def _weak_gaps(a: bytes, hunks: list[Hunk]) -> dict[int, int]:
@@ -75,19 +90,19 @@ def _weak_gaps(a: bytes, hunks: list[Hunk]) -> dict[int, int]:
     return gaps
 
 
-def _beside(gaps: dict[int, int]) -> tuple[list[int], list[int]]:
-    """The hunks above and below a gap, and what outweighs the gaps between them: nothing, where no weak lines stand."""
+def _beside(weak_gaps: dict[int, int]) -> tuple[list[int], list[int]]:
+    """The hunks above and below a weak gap, and the weak lines between each and the next; endless for others."""
     beside: list[int] = []
-    weights: list[int] = []
+    gaps: list[int] = []
     last = -1
-    for k, lines in gaps.items():
+    for k, lines in weak_gaps.items():
         if k != last:
             beside.append(k)
-            weights.append(_NEVER)
+            gaps.append(_NEVER)
         last = k + 1
         beside.append(last)
-        weights.append(_WEIGHT * lines)
-    return beside, weights[1:]
+        gaps.append(lines)
+    return beside, gaps[1:]
 
 
 def _rewritten(a: bytes, b: bytes, hunks: list[Hunk]) -> list[int]:
@@ -100,7 +115,7 @@ def _rewritten(a: bytes, b: bytes, hunks: list[Hunk]) -> list[int]:
     return sizes
 
 
-def _outweighed(sizes: list[int], weights: list[int]) -> list[bool]:
+def _outweighed(sizes: list[int], gaps: list[int]) -> list[bool]:
     """For every gap between hunks of these sizes: whether it is outweighed by change both above and below.
 
     By how much, the best stretch tells that begins at the gap. It holds the next hunk, and goes on beyond the gap after
@@ -108,16 +123,16 @@ def _outweighed(sizes: list[int], weights: list[int]) -> list[bool]:
     """
     below: list[int] = []
     carried = 0
-    for size, weight in zip(reversed(sizes), reversed(weights), strict=False):
+    for size, lines in zip(reversed(sizes), reversed(gaps), strict=False):
         score = size + carried if carried > 0 else size
         below.append(score)
-        carried = score - weight
+        carried = score - _WEIGHT * lines
     result: list[bool] = []
     carried = 0
-    for size, weight, score_below in zip(sizes, weights, reversed(below), strict=False):
+    for size, lines, score_below in zip(sizes, gaps, reversed(below), strict=False):
         score = size + carried if carried > 0 else size
-        result.append(score >= weight <= score_below)
-        carried = score - weight
+        carried = score - _WEIGHT * lines
+        result.append(carried >= 0 and score_below >= _WEIGHT * lines)
     return result
 
 

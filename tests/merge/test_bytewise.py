@@ -154,9 +154,9 @@ def test_the_search_is_tried_once_for_every_settled_stretch(monkeypatch: pytest.
 def test_windows_grow_until_one_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def counted(a: bytes, b: bytes, box: tuple[int, int, int, int], kept: Any, *, at_least: int) -> Any:
+    def counted(a: bytes, b: bytes, box: tuple[int, int, int, int], kept: Any, **how: Any) -> Any:
         sizes.append(box[1] - box[0])
-        return dense_hunks(a, b, box, kept, at_least=at_least)
+        return dense_hunks(a, b, box, kept, **how)
 
     monkeypatch.setattr("mergepub.merge.dense.dense_hunks", counted)
     monkeypatch.setattr(bytewise, "_REACH", 0)

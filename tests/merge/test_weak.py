@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mergepub.merge import diff3
+from mergepub.merge.dense import dense_hunks
 from mergepub.merge.myers import edit_script
+from mergepub.merge.slide import canonical
 from mergepub.merge.weak import weak_lines, without_weak_matches
 
 
@@ -68,6 +72,21 @@ def test_a_whole_paragraph_inserted_below_a_rewritten_one_stays_an_insertion() -
     a = block("old", 6) + b"\n" + block("kept", 2)
     b = block("new", 6) + b"\n" + block("inserted", 6) + b"\n" + block("kept", 2)
     assert len(edit_script(a, b)) == 2
+
+
+@settings(max_examples=200)
+@given(st.randoms(), st.sampled_from([0.05, 0.2, 0.6]), st.sampled_from([b"", b"unterminated"]))
+def test_what_unlike_texts_keep_of_their_blank_lines_is_the_same_told_by_lines_or_by_bytes(
+    random: Any, blanks: float, end: bytes
+) -> None:
+    def lines(name: bytes) -> bytes:
+        parts = [b"\n" if random.random() < blanks else b"%s %d\n" % (name, n) for n in range(random.randrange(80))]
+        return b"".join(parts)
+
+    a, b = lines(b"old") + end, lines(b"new") + end.upper()
+    box = 0, len(a), 0, len(b)
+    by_bytes = without_weak_matches(a, b, canonical(a, b, dense_hunks(a, b, box)))
+    assert dense_hunks(a, b, box, weak_rule=True) == by_bytes
 
 
 @pytest.mark.parametrize(
