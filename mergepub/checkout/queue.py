@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -48,7 +49,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One publish that waits. ``file`` is the tracked file that it came from, relative to the checkout, or empty."""
+    """One publish that waits. ``file`` is the tracked file that it came from, relative to the checkout, or empty.
+
+    ``favour``, ``adjacent``, ``granularity``, ``engine``: how it is to be merged, as a publish has them.
+    """
 
     id: str
     store: str
@@ -62,15 +66,30 @@ class Entry:
     kind: str | None = None
     allow_markers: bool = False
     file: str = ""
+    favour: str | None = None
+    adjacent: str = "clean"
+    granularity: str = "line"
+    engine: str = "mergepub"
 
 
 def entries(checkout: Checkout) -> list[Entry]:
-    """All entries, the oldest first.
+    """All entries that can be read, the oldest first."""
+    found = []
+    for name in _names(checkout):
+        with suppress(CheckoutError):
+            found.append(_load(checkout, name))
+    return found
 
-    Raises:
-        CheckoutError: one of them is damaged.
-    """
-    return [_load(checkout, name) for name in _names(checkout)]
+
+def damaged(checkout: Checkout) -> dict[str, CheckoutError]:
+    """The entries that cannot be read, by id, and why: what was to be published where is not known."""
+    found = {}
+    for name in _names(checkout):
+        try:
+            _load(checkout, name)
+        except CheckoutError as error:
+            found[name] = error
+    return found
 
 
 def load(checkout: Checkout, name: str) -> Entry | None:
@@ -89,6 +108,11 @@ def discard(checkout: Checkout, name: str) -> str:
     os.rename(_folder(checkout, name), place)
     disk.sync_folder(_folder(checkout))
     return place
+
+
+def may_wait(checkout: Checkout) -> bool:
+    """Whether anything may wait here; cheap."""
+    return bool(_names(checkout))
 
 
 def last_of(checkout: Checkout, store: str, path: str) -> Entry | None:

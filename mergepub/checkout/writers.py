@@ -40,11 +40,15 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The epoch that a writer holds, and the revision that it knew last as the branch's end."""
+    """The epoch that a writer holds, and the revision that it knew last as the branch's end.
+
+    ``base_version`` is what the branch was made from, 0 where that is not known.
+    """
 
     incarnation: str
     epoch: int
     revision: int
+    base_version: int = 0
 
 
 def load_end(checkout: Checkout, writer: Writer) -> End | None:
@@ -59,7 +63,8 @@ def load_end(checkout: Checkout, writer: Writer) -> End | None:
         return None
     try:
         fields = json.loads(text)
-        return End(fields["incarnation"], int(fields["epoch"]), int(fields["revision"]))
+        numbers = (int(fields["epoch"]), int(fields["revision"]), int(fields.get("base_version", 0)))
+        return End(fields["incarnation"], *numbers)
     except MALFORMED:
         raise CheckoutError(
             f"{name} is damaged, so it is not known which end of {writer.branch} you hold",

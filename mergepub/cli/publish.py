@@ -159,16 +159,17 @@ def publish_command(context: click.Context, /, path: str, file: str, **given: An
     form = Form(given["json"], no_body=given["no_body"], output=given["output"])
     _check_path(path, file)
     by_path = favour_for(path, given["favour_path"])
-    favour = last_given(context, "ours", "theirs") or by_path
+    given |= {"favour": last_given(context, "ours", "theirs") or by_path}
     form.check()
     warn_of_peers([path])
     if given["branch"] is not None:
-        return _publish_to_branch(context, path, file, form, given)
+        given["branch"] = _own_branch(path, file, given)
     read = cache(lambda: read_body(file, allow_empty=given["allow_empty"]))  # standard input can be read once
     if given["queue"]:
         return _queue(context, path, file, read, form, given)
     try:
-        return _publish_now(context, path, file, read, form, given | {"favour": favour})
+        now = _publish_now if given["branch"] is None else _publish_to_branch
+        return now(context, path, file, read, form, given)
     except UnavailableError as error:
         from mergepub.queueing import is_away
 
@@ -242,8 +243,8 @@ def _publish_now(  # noqa: PLR0917 - what the command line said
     return answer(outcome, path, form, _next_file(outcome, form, file, given["favour_path"]))
 
 
-def _publish_to_branch(context: click.Context, path: str, file: str, form: Form, given: dict[str, Any]) -> int:
-    from mergepub.cli.writing import publish_to_branch
+def _own_branch(path: str, file: str, given: dict[str, Any]) -> str:
+    """The branch that is named, once it is sure that nothing else names a base."""
     from mergepub.histories import parse_place
 
     name, revision = parse_place(given["branch"])
@@ -252,10 +253,17 @@ def _publish_to_branch(context: click.Context, path: str, file: str, form: Form,
             "a branch grows at its end: --branch takes a name, and no --expected-version goes with it",
             hint=f"mergepub publish {shlex.quote(path)} {shlex.quote(file)} --branch {name}",
         )
-    body = read_body(file, allow_empty=given["allow_empty"])
+    return name
+
+
+def _publish_to_branch(  # noqa: PLR0917 - what the command line said
+    context: click.Context, path: str, file: str, read: Callable[[], bytes], form: Form, given: dict[str, Any]
+) -> int:
+    from mergepub.cli.writing import publish_to_branch
+
     with opened(store_url(context)) as store:
         labels = {"author": given["author"], "message": given["message"]}
-        outcome = publish_to_branch(store, path, name, body, file=file, **labels)
+        outcome = publish_to_branch(store, path, given["branch"], read(), file=file, **labels)
         after_publish(store, path, outcome, given["author"], file)
     return answer(outcome, path, form)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mergepub.checkout import Checkout, Record, locate, queue
 from mergepub.checkout.home import root_of
 from mergepub.checkout.queue import Entry, Start
+from mergepub.checkout.writers import End, Writer, load_end
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.tracked import held
 from mergepub.documents import digest_of
@@ -33,6 +34,9 @@ def queue_publish(context: click.Context, path: str, file: str, body: bytes, giv
     checkout, record = _place(file, url, path)
     with held(checkout):
         base, start = _start(checkout, record, given["expected_version"])
+        if given["branch"] is not None:
+            record, base = None, None  # what is tracked says nothing of a branch
+            start = _end_of(checkout, Writer(url, path, given["branch"], given["author"]))
         if start is None and queue.last_of(checkout, url, path) is None:
             return None
         entry = Entry(
@@ -48,6 +52,10 @@ def queue_publish(context: click.Context, path: str, file: str, body: bytes, giv
             kind=given["kind"],
             allow_markers=given["allow_markers"],
             file=record.file if record else "",
+            favour=given["favour"],
+            adjacent=given["adjacent"],
+            granularity=given["granularity"],
+            engine=given["engine"],
         )
         kept = enqueue(checkout, entry, body, base)
     return Queued(kept.id, kept.start.version)
@@ -69,6 +77,12 @@ def _place(file: str, url: str, path: str) -> tuple[Checkout, Record | None]:
         return checkout, None
     refuse_conflict(local, record, local.read())
     return checkout, record
+
+
+def _end_of(checkout: Checkout, writer: Writer) -> Start:
+    """The end of one's own branch as it is known here; the store knows it where nothing is known here."""
+    end = load_end(checkout, writer) or End("", 0, 0)
+    return Start(end.base_version, end.incarnation, branch=writer.branch, revision=end.revision, epoch=end.epoch)
 
 
 def _start(checkout: Checkout, record: Record | None, expected: int | None) -> tuple[bytes | None, Start | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,13 +18,14 @@ if TYPE_CHECKING:
 STOPPED, AWAY = 3, 4
 
 
-@verb("sync", "mergepub sync", "mergepub sync --on-conflict branch --json")
+@verb("sync", "mergepub sync", "mergepub sync --on-conflict branch --json", "mergepub sync --dry-run")
 @click.option(
     "--on-conflict",
     type=click.Choice(["fail", "merge", "branch"]),
     help="Another policy than the one that each publish was queued with.",
 )
 @click.option("--drop", metavar="QUEUE-ID", multiple=True, help="Take one out; its body stays in .mergepub/kept/.")
+@click.option("--dry-run", is_flag=True, help="Show what waits, send nothing.")
 @json_option
 @store_option
 @click.pass_context
@@ -36,12 +36,14 @@ def sync_command(context: click.Context, /, on_conflict: Any, drop: tuple[str, .
     reached leaves all of its own waiting (4). Whatever was stored before a sync was interrupted is recognised.
     """
     from mergepub.cli.tracked import Stores, held, here
-    from mergepub.queueing import sync
+    from mergepub.queueing import sync, waiting
 
     checkout = here()
     if not checkout.exists:
         say(f"mergepub: there is no queue in {checkout.root}")
         return _answer([], json=given["json"])
+    if given["dry_run"]:
+        return _answer(waiting(checkout), json=given["json"], sending=False)
     stores = Stores(context)
     with held(checkout):
         if drop:
@@ -60,10 +62,10 @@ def _drop(checkout: Checkout, names: tuple[str, ...]) -> int:
     return 0
 
 
-def _answer(results: list[Synced], *, json: bool) -> int:
+def _answer(results: list[Synced], *, json: bool, sending: bool = True) -> int:
     from mergepub.cli.history import columns
 
-    code = _code(results)
+    code = _code(results) if sending else 0
     if json:
         write_json(status_files.envelope({"entries": [_keys(each) for each in results]}, code))
     else:
@@ -101,14 +103,25 @@ def _row(each: Synced) -> tuple[str, ...]:
     return each.came, each.entry.id, each.entry.path + what
 
 
+def _way_out(each: Synced) -> str:
+    """What to type about an entry in conflict: merge it where nobody tried, else keep it beside the head."""
+    from mergepub.outcomes import Contention, Mismatch, Overlap
+
+    if isinstance(each.outcome, Mismatch):
+        return "next: mergepub sync --on-conflict merge, or keep it beside the head: mergepub sync --on-conflict branch"
+    out = f"take it out and mend it by hand: mergepub sync --drop {each.entry.id}"
+    if isinstance(each.outcome, Overlap | Contention):
+        return f"next: keep it beside the head: mergepub sync --on-conflict branch; or {out}"
+    return f"next: {out}"
+
+
 def _hints(each: Synced) -> list[str]:
-    path = shlex.quote(each.entry.path)
     if each.error is not None:
-        said = [f"{each.entry.path}: {each.error.message}"]
+        said = [f"{each.entry.path or each.entry.id}: {each.error.message}"]
         return [*said, f"next: {each.error.hint}"] if each.error.hint else said
     if each.came == "stopped" and each.outcome is not None:
         return [
             f"{each.entry.path}: {status.sentence(each.outcome)}",
-            f"next: mergepub fetch {path}, then mergepub sync --on-conflict merge or --on-conflict branch",
+            _way_out(each),
         ]
     return status.hints(each.outcome, each.entry.path) if each.outcome is not None else []

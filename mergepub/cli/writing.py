@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from mergepub.checkout.home import Checkout, root_of
+from mergepub.checkout.queue import may_wait
 from mergepub.checkout.writers import End, Writer, load_end, save_end
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def remember(store: Store, path: str, author: str, outcome: Branched, file: str 
     """
     checkout = _here(file)
     with checkout.locked():
-        end = End(outcome.incarnation, outcome.epoch, outcome.branch_revision)
+        end = End(outcome.incarnation, outcome.epoch, outcome.branch_revision, outcome.base_version)
         save_end(checkout, Writer(store.url, path, outcome.branch, author), end)
 
 
@@ -49,6 +50,12 @@ def publish_to_branch(
     """
     from mergepub.branching.sending import extend
 
+    checkout = _here(file)
+    if checkout.exists and may_wait(checkout):
+        from mergepub.queueing import send_former
+
+        with checkout.locked():
+            send_former(checkout, store, path)
     end = known_end(store, path, branch, author, file)
     epoch, known = (end.epoch, end.revision) if end else (None, None)
     outcome = extend(store, path, branch, body, author=author, message=message, epoch=epoch, known=known)

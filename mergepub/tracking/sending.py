@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mergepub import publishing
 from mergepub.checkout import Base, FileChangedError, Sent
+from mergepub.checkout.queue import may_wait
 from mergepub.checkout.replacing import replace_file
 from mergepub.documents import digest_of
 from mergepub.errors import InputError, OutputError, RejectedError, UnresolvedMarkersError
@@ -19,7 +20,7 @@ from mergepub.outcomes import Outcome, Published
 from mergepub.publishing import DEFAULT_MERGE, Favour, HeldBase, Listener, MergeOptions, OnConflict
 from mergepub.tracking.arrivals import as_answer, settle
 from mergepub.tracking.stale import judge, refusal, warning
-from mergepub.tracking.work import number_of, refuse_conflict, refuse_queued
+from mergepub.tracking.work import number_of, refuse_conflict
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
@@ -59,13 +60,15 @@ def publish_file(work: Work, how: How) -> Outcome:
     forgotten before it is answered.
 
     Raises:
-        CheckoutError: FILE is in conflict, undoes what was last pulled into it, or an earlier text of it is queued.
+        CheckoutError: FILE is in conflict, or undoes what was last pulled into it.
+        BranchError: an earlier text of it waits in the queue, and is stopped.
         InputError: FILE is gone, or as ``publishing.publish``.
         UnavailableError: as there; the next command finds out whether it arrived.
     """
     ours = work.read()
     refuse_conflict(work.local, work.record, ours)
-    refuse_queued(work.checkout, work.local, work.record)
+    if may_wait(work.checkout):
+        send_waiting(work)
     arrival = settle(work)
     if arrival and arrival[0].ours == digest_of(ours):
         outcome: Outcome = as_answer(work, arrival)
@@ -76,6 +79,19 @@ def publish_file(work: Work, how: How) -> Outcome:
     if how.update and isinstance(outcome, Published):
         write_back(work, ours, outcome)
     return outcome
+
+
+def send_waiting(work: Work) -> None:
+    """Send what waits of the document in the local queue: FILE was edited after that, and does not overtake it.
+
+    Raises:
+        BranchError: it is stopped.
+        UnavailableError: the store cannot be reached.
+    """
+    from mergepub.queueing import send_former  # noqa: PLC0415 - most checkouts have no queue
+
+    if send_former(work.checkout, work.store, work.record.path):
+        work.record = work.checkout.load(work.local) or work.record
 
 
 def choose_base(work: Work, ours: bytes, how: How) -> Base:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from mergepub.errors import UnavailableError
+from mergepub.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Result, Runner
@@ -126,6 +128,118 @@ def test_a_publish_that_says_nothing_of_its_base_is_not_queued(guide: bytes, mer
     assert (answer.status, "--expected-version" in answer.err) == (2, True)
 
 
+def test_a_file_that_is_published_sends_what_waits_of_it_first(guide: bytes, mergepub: Runner) -> None:
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    steps = [guide + b"six\n", guide + b"six\nseven\n", guide + b"six\nseven\neight\n"]
+    for body, call in zip(steps, (["--queue"], [], []), strict=True):
+        Path("guide.md").write_bytes(body)
+        command = ["push", "guide.md"] if body == steps[2] else ["publish", DOC, "guide.md", *call]
+        assert mergepub(*command).status == 0
+    assert bodies(mergepub)[2:] == steps
+    assert mergepub("sync").out == b"0 sent, 0 waiting\n"
+
+
+def test_a_file_does_not_overtake_what_is_stopped(guide: bytes, mergepub: Runner) -> None:
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    Path("guide.md").write_bytes(b"mine\n")
+    assert mergepub("publish", DOC, "guide.md", "--queue").status == 0
+    publish = mergepub("publish", DOC, "--expected-version", "2", stdin=b"theirs\n")
+    assert publish.status == 0
+    Path("guide.md").write_bytes(b"mine, more\n")
+    for call in (["publish", DOC, "guide.md"], ["push", "guide.md"]):
+        answer = mergepub(*call)
+        assert answer.status == 3
+        assert "waits in the queue" in answer.err
+    assert len(bodies(mergepub)) == 3
+
+
+def test_a_file_that_was_brought_back_takes_nothing_back(guide: bytes, mergepub: Runner) -> None:
+    """Its base does not become what waits: without the edits it would undo them."""
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    Path("guide.md").write_bytes(guide + b"six\n")
+    assert mergepub("publish", DOC, "guide.md", "--queue").status == 0
+    assert mergepub("fetch", DOC, "-o", "guide.md", "--force").status == 0
+    assert mergepub("sync").status == 0
+    assert mergepub("push", "guide.md").status == 0
+    assert mergepub("fetch", DOC, "--body-only").out == guide + b"six\n"
+    assert mergepub("pull", "guide.md").status == 0
+    assert Path("guide.md").read_bytes() == guide + b"six\n"
+
+
+def test_how_a_publish_is_to_be_merged_is_kept(guide: bytes, mergepub: Runner) -> None:
+    other = b"one\ntwo\nthree\nfour\nfive\nsix of others\n"
+    assert mergepub("publish", DOC, "--expected-version", "2", stdin=other).status == 0
+    queue(mergepub, guide + b"six\n", "--expected-version", "2", "--on-conflict", "merge", "--favour-path", "*=union")
+    assert mergepub("sync").status == 0
+    assert mergepub("fetch", DOC, "--body-only").out.endswith(b"five\nsix of others\nsix\n")
+
+
+def test_a_revision_of_ones_own_branch_waits_too(guide: bytes, mergepub: Runner) -> None:
+    answer = mergepub("publish", DOC, "--expected-version", "1", "--on-conflict", "branch", stdin=b"mine\n")
+    name = answer.out.decode().splitlines()[1].partition(": ")[2]
+    assert b"base-version: 1\n" in queue(mergepub, b"mine, 2\n", "--branch", name).out
+    queue(mergepub, b"mine, 3\n", "--branch", name)
+    assert [row["result"] for row in entries(mergepub("sync", "--dry-run", "--json"))] == ["waiting", "waiting"]
+    rows = entries(mergepub("sync", "--json"))
+    assert [(row["branch"], row["branch-revision"]) for row in rows] == [(name, 2), (name, 3)]
+    queue(mergepub, b"other\n", "--expected-version", "2")
+    refused = mergepub("publish", DOC, "--branch", name, "--queue", stdin=b"mine, 4\n")
+    assert (refused.status, "mergepub sync" in refused.err) == (3, True)
+    assert mergepub("publish", DOC, "--branch", name, stdin=b"mine, 4\n").status == 0
+    assert mergepub("sync").out == b"0 sent, 0 waiting\n"
+    assert mergepub("fetch", DOC, "--body-only").out == b"other\n"
+
+
+def test_a_file_that_is_edited_on_while_the_store_is_away_waits_behind_itself(
+    guide: bytes, mergepub: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise UnavailableError("the store cannot be reached")
+
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    steps = [guide + b"six\n", guide + b"six\nseven\n"]
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "_write", away)
+        for body in steps:
+            Path("guide.md").write_bytes(body)
+            answer = mergepub("publish", DOC, "guide.md", "--offline")
+            assert answer.out.startswith(b"status: queued\n"), answer.err
+    assert mergepub("sync").status == 0
+    assert bodies(mergepub)[2:] == steps
+
+
+def test_a_branch_of_a_store_that_is_away_waits(guide: bytes, mergepub: Runner, monkeypatch) -> None:
+    monkeypatch.setenv("MERGEPUB_STORE", AWAY)
+    answer = mergepub("publish", DOC, "--branch", "v1-0123456789ab", "--offline", stdin=b"x\n")
+    assert (answer.status, answer.out.splitlines()[0]) == (0, b"status: queued")
+
+
+def test_a_damaged_entry_stops_no_other_document_and_can_be_taken_out(guide: bytes, mergepub: Runner) -> None:
+    for path in ("/docs/a.md", "/docs/b.md", "/docs/c.md"):
+        queue(mergepub, b"x\n", "--expected-version", "0", path=path)
+    queue(mergepub, b"x, more\n", path="/docs/a.md")
+    first, second, *_ = sorted(Path(".mergepub/queue").iterdir())
+    (first / "entry.json").write_bytes(b"{")
+    next(file for file in second.iterdir() if file.name != "entry.json").write_bytes(b"other")
+    answer = mergepub("sync", "--json")
+    assert answer.status == 3
+    assert [row["result"] for row in entries(answer)] == ["stopped", "stopped", "sent", "waiting"]
+    assert mergepub("status").status == 0
+    for entry in (first, second):
+        assert f"mergepub sync --drop {entry.name}" in mergepub("sync").err
+        assert mergepub("sync", "--drop", entry.name).status == 0
+        assert (Path(".mergepub/kept") / f"queued-{entry.name}" / "entry.json").exists()
+    assert bodies(mergepub, "/docs/a.md") == [b"x, more\n"]
+
+
+def test_what_a_conflict_leads_to_can_be_typed(guide: bytes, mergepub: Runner) -> None:
+    queue(mergepub, b"ours\n", "--expected-version", "1")
+    assert "mergepub sync --on-conflict merge" in mergepub("sync").err
+    said = mergepub("sync", "--on-conflict", "merge").err
+    assert "--on-conflict merge" not in said
+    assert "mergepub sync --on-conflict branch" in said
+
+
 KILLED = """
 import os, sys
 from mergepub.checkout import disk, queue
@@ -142,6 +256,21 @@ for name in ("put", "sync_folder", "remove", "make_folder"):
     setattr(disk, name, counted(getattr(disk, name)))
 os.rename = counted(os.rename)
 sys.argv = ["mergepub", *sys.argv[2:]]
+from mergepub.__main__ import main
+sys.exit(main())
+"""
+
+
+KILLED_AT_LAST = """
+import os, sys
+from mergepub.checkout import queue
+remove = queue.remove
+def dies(checkout, entry):
+    if len(queue.entries(checkout)) == 1:
+        os.kill(os.getpid(), 9)
+    remove(checkout, entry)
+queue.remove = dies
+sys.argv = ["mergepub", *sys.argv[1:]]
 from mergepub.__main__ import main
 sys.exit(main())
 """
@@ -172,6 +301,21 @@ def test_a_sync_that_is_killed_at_any_step_goes_on_where_it_was(policy: str, gui
     assert mergepub("verify").status == 0
 
 
+def test_a_merge_that_was_stored_before_a_kill_is_not_merged_with_its_own_result(mergepub: Runner) -> None:
+    """What was made from bytes that the head only contains: merged once more, it would conflict with itself."""
+    path, merge = "/docs/list.txt", ("--on-conflict", "merge")
+    assert mergepub("publish", path, "--expected-version", "0", stdin=b"c\nz\n").status == 0
+    queue(mergepub, b"c\nz\nend\n", "--expected-version", "1", *merge, path=path)
+    queue(mergepub, b"a\nz\nend\n", *merge, path=path)
+    assert mergepub("publish", path, "--expected-version", "1", stdin=b"b\nc\nz\n").status == 0
+    for _ in range(2):  # the last entry is stored, and not taken out
+        died = subprocess.run([sys.executable, "-c", KILLED_AT_LAST, "sync"], capture_output=True, check=False)
+        assert died.returncode == -9, died.stderr
+    assert bodies(mergepub, path)[2:] == [b"b\nc\nz\nend\n", b"b\na\nz\nend\n"]
+    assert mergepub("sync").out.endswith(b"\n1 sent, 0 waiting\n")
+    assert len(bodies(mergepub, path)) == 4
+
+
 def test_adding_that_is_killed_leaves_whole_entries_alone(guide: bytes, mergepub: Runner) -> None:
     Path("body.md").write_bytes(b"x\n")
     for step in range(12):
@@ -191,19 +335,12 @@ def test_a_file_is_not_published_past_an_earlier_text_of_it_that_waits(guide: by
     file.write_bytes(guide + b"second thoughts\n")
     assert mergepub("publish", DOC, "guide.md", "--queue", "--on-conflict", "merge").status == 0
     file.write_bytes(guide.replace(b"ONE", b"1"))
-    for command in (
-        ["push", "guide.md"],
-        ["push", "guide.md", "--dry-run"],
-        ["publish", DOC, "guide.md", "--on-conflict", "merge"],
-    ):
-        refused = mergepub(*command)
-        assert (refused.status, "waits in the queue; nothing was published" in refused.err) == (3, True), command
+    refused = mergepub("push", "guide.md", "--dry-run")
+    assert (refused.status, "waits in the queue; nothing was published" in refused.err) == (3, True)
     assert len(bodies(mergepub)) == 2
-    command = mergepub("push", "guide.md").err.partition("take it out: mergepub ")[2].partition(";")[0]
-    assert mergepub(*command.split()).status == 0
     assert mergepub("push", "guide.md").status == 0
     assert mergepub("sync").status == 0
-    assert bodies(mergepub)[2:] == [file.read_bytes()]
+    assert bodies(mergepub)[2:] == [guide + b"second thoughts\n", file.read_bytes()]
 
 
 def test_a_file_goes_on_once_what_waited_was_sent(guide: bytes, mergepub: Runner) -> None:
