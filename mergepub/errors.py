@@ -18,6 +18,7 @@
     │   ├── BranchError                        a branch or a decision is in no state for this (carries the reason)
     │   ├── DeniedError                        the store knows us and says no
     │   └── InvalidStoreError                  a store file that is not ours, or of a newer schema
+    │       └── DamagedError                   what the store holds contradicts itself
     ├── NotFoundError                 exit 4   no such document, version or branch
     └── UnavailableError              exit 4   the store cannot be reached, opened or locked; try later
         ├── ThrottledError                     repeat after `after` seconds
@@ -169,6 +170,10 @@ class DeniedError(MergeRefusedError):
 
 class InvalidStoreError(MergeRefusedError):
     """What the URL names is not a store of ours, or one of a newer schema. It is left untouched."""
+
+
+class DamagedError(InvalidStoreError):
+    """What the store holds is not what was put there: it is never handed out. ``mergepub verify`` says what is lost."""
 
 
 class NotFoundError(MergepubError):

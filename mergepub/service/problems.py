@@ -15,6 +15,7 @@ from typing import Any
 
 from mergepub.errors import (
     BranchError,
+    DamagedError,
     DeniedError,
     InputError,
     InvalidStoreError,
@@ -145,6 +146,14 @@ def _invalid_store(_: InvalidStoreError) -> Problem:
     return Problem(503, "store-unavailable", "the store cannot be used; the log says why", headers=_retry(None))
 
 
+def _damaged(_: DamagedError) -> Problem:
+    detail = (
+        "what the store holds of this is damaged: it is not handed out, and nothing was written; mergepub verify says"
+        " what is lost"
+    )
+    return Problem(500, "damaged", detail)
+
+
 def _unavailable(error: UnavailableError) -> Problem:
     if isinstance(error, UnknownOutcomeError):
         return unknown_outcome()
@@ -171,5 +180,6 @@ _TRANSLATIONS: tuple[tuple[type[MergepubError], Callable[[Any], Problem]], ...] 
     (InputError, _input),
     (BranchError, _state),
     (DeniedError, _denied),
+    (DamagedError, _damaged),
     (InvalidStoreError, _invalid_store),
 )

@@ -110,8 +110,12 @@ class Page(Generic[_Row]):
     following: str | None
 
 
+DAMAGED = "urn:mergepub:problem:damaged"
+"""The type of the problem that says so; nothing was written then."""
+
+
 class DamagedAnswerError(UnavailableError):
-    """The answer came whole and its bytes are not the ones that it names."""
+    """The answer came whole and its bytes are not the ones that it names; or the service has none that are."""
 
 
 class ForeignAnswerError(UnavailableError):
@@ -493,6 +497,8 @@ def _number(problem: Mapping[str, Any], key: str) -> int | None:
 
 
 def _failed(call: Call, answer: Answer, problem: Mapping[str, Any] | None) -> UnavailableError:
+    if problem is not None and problem.get("type") == DAMAGED:
+        return DamagedAnswerError(_said(call, problem, "what the store holds is damaged"))
     wait = retry_after(answer)
     said = f"the store at {call.url} cannot answer now; try again later (it answered {answer.quoted()})"
     # Our own 503 says that nothing was written, and after 408 the request was never whole; a gateway in between knows

@@ -24,6 +24,7 @@ from psycopg.pq import TransactionStatus
 
 from mergepub.errors import (
     ContentionError,
+    DamagedError,
     DeniedError,
     InputError,
     InvalidStoreError,
@@ -325,7 +326,7 @@ _MEANINGS: list[tuple[tuple[str, ...], type[MergepubError], str]] = [
     (("57014",), UnavailableError, "the database took longer than the statement time-out; try again"),
     (("42704",), NotFoundError, "there is no such role"),
     (("25006",), UnavailableError, "the database takes no writes now; is it a standby?"),
-    (("23",), InvalidStoreError, "the store contradicts itself: see mergepub verify"),
+    (("23",), DamagedError, "the store contradicts itself: see mergepub verify"),
     (("28", "42501"), DeniedError, "the database does not allow this"),
     (("3F000", "42P01", "42703"), InvalidStoreError, "this is no mergepub store, or not any more"),
     (("22021", "22P05"), RejectedError, "the database's encoding cannot hold a character of this; it must be UTF8"),

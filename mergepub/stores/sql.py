@@ -22,7 +22,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mergepub.documents import EVENTS, TEXT, Document, Listed, MergedFrom, Receipt, Revision, Version, digest_of
-from mergepub.errors import ContentionError, InputError, InvalidStoreError
+from mergepub.errors import ContentionError, DamagedError, InputError, InvalidStoreError
 from mergepub.stores import refusals
 from mergepub.stores.contract import MAX_BODY, Capabilities, incarnation_id, integer_version, now
 from mergepub.values import dataclass
@@ -768,7 +768,7 @@ def body_of(tx: Transaction, path: str, digest: str) -> bytes:
 def _sound(path: str, digest: str, body: Any) -> bytes:
     """``body``, checked: a damaged body is never handed out, and never merged into anything."""
     if not isinstance(body, bytes) or digest_of(body) != digest:
-        raise InvalidStoreError(f"a body of {path} is damaged in the store", hint=f"mergepub verify {quote(path)}")
+        raise DamagedError(f"a body of {path} is damaged in the store", hint=f"mergepub verify {quote(path)}")
     return body
 
 

@@ -23,7 +23,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from mergepub.errors import InputError, InvalidStoreError, MergepubError, NotFoundError, UnavailableError
+from mergepub.errors import (
+    DamagedError,
+    InputError,
+    InvalidStoreError,
+    MergepubError,
+    NotFoundError,
+    UnavailableError,
+)
 from mergepub.stores.contract import now
 from mergepub.stores.sql import SCHEMA, Dialect, Order, Transaction
 from mergepub.stores.sqlbranching import SqlBranchStore
@@ -369,8 +376,8 @@ class SqliteStore(SqlBranchStore):
             return self._damaged(str(error))
         return UnavailableError(f"the store {self._file} {_SAID.get(code, f'cannot be used: {error}; try again')}")
 
-    def _damaged(self, how: str) -> InvalidStoreError:
-        return InvalidStoreError(
+    def _damaged(self, how: str) -> DamagedError:
+        return DamagedError(
             f"the store {self._file} is damaged: {how}", hint="see mergepub verify; restore a copy of the file"
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mergepub.errors import UnavailableError
+from mergepub.stores.http import HttpStore
 from tests.service.wire import Client, fresh_path, read_all, status_of
 from tests.stores.http_service import HttpService
 
@@ -75,6 +78,26 @@ def test_what_was_acknowledged_survives_kill_9(service: HttpService) -> None:
     service.kill()
     service.start()
     assert [client.get(path).body for path in paths] == [path.encode() for path in paths]
+
+
+def test_a_damaged_body_is_500_and_names_what_looks_closer(service: HttpService, store: str) -> None:
+    client, path = Client(service.url), fresh_path()
+    client.create(path, b"1\n")
+    connection = sqlite3.connect(store)
+    with connection:
+        connection.execute("UPDATE bodies SET body = x'00'")
+    connection.close()
+    for answer in (client.get(path), client.post(path, b"2\n", Idempotency_Key="k")):
+        assert (answer.status, answer.problem["type"]) == (500, "urn:mergepub:problem:damaged")
+        assert "mergepub verify" in answer.problem["detail"]
+        assert store not in answer.body.decode()
+        assert "retry-after" not in answer.headers
+    assert client.put(path, b"2\n", Mergepub_Expected_Version="1").status == 201, "what is whole is written on"
+    remote = HttpStore(service.url)
+    with pytest.raises(UnavailableError, match="mergepub verify"):
+        remote.fetch(path, 1)
+    remote.close()
+    assert "is damaged in the store" in service.log
 
 
 def test_two_services_on_one_store_are_one_store(service: HttpService, store: str) -> None:
