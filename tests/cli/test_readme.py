@@ -7,9 +7,11 @@ import re
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mergepub.cli.app import VERBS
 from tests.cli.conftest import SCRIPT
 
 if TYPE_CHECKING:
@@ -163,11 +165,25 @@ def test_the_pictures_are_there_and_can_be_drawn_anew(scratch: Path):
 
 
 def test_the_commands_and_files_that_the_readme_names_exist():
-    for name in re.findall(r"scripts/\w+|\]\((\w+\.md)\)", README):
-        assert not name or (ROOT / name).exists()
+    names = re.findall(r"(scripts/[\w/.-]*\w)|\]\((\w+\.md)\)", README)
+    assert len(names) > 8
+    for script, page in names:
+        assert (ROOT / (script or page)).exists(), script or page
     for script in ("scripts/quickstart", "scripts/test"):
         assert script in README
         assert os.access(ROOT / script, os.X_OK)
+
+
+def test_the_extras_that_the_readme_names_can_be_installed():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    named = {name for found in re.findall(r"\[([a-z0-9,]+)\][`')]", README) for name in found.split(",")}
+    assert {"server", "postgres", "mcp", "coord"} <= named <= set(extras)
+
+
+def test_the_commands_that_the_readme_names_are_there():
+    prose = re.sub(r"^```.*?^```$", "", README, flags=re.MULTILINE | re.DOTALL)
+    calls = re.findall(r"`mergepub (?!coord )([a-z]+(?:-[a-z]+)?)(?![\w.-])", prose)
+    assert {"serve", "doctor", "show-conflict"} <= set(calls) <= set(VERBS)
 
 
 def test_the_quick_start_does_what_it_says(monkeypatch, scratch: Path):
