@@ -17,10 +17,10 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
-from mergepub.checkout.home import names_in, reading
+from mergepub.checkout.home import names_in, reading, writing
 from mergepub.checkout.records import MALFORMED, is_digest, typed
 from mergepub.documents import digest_of
-from mergepub.errors import CheckoutError
+from mergepub.errors import CheckoutError, OutputError
 
 if TYPE_CHECKING:
     from mergepub.checkout.home import Checkout
@@ -104,9 +104,10 @@ def load(checkout: Checkout, name: str) -> Entry | None:
 def discard(checkout: Checkout, name: str) -> str:
     """Take out an entry that is damaged; the folder in which its files are kept."""
     place = checkout.inside("kept", f"queued-{name}")
-    disk.make_folder(checkout.inside("kept"))
-    os.rename(_folder(checkout, name), place)
-    disk.sync_folder(_folder(checkout))
+    with writing(checkout.home):
+        disk.make_folder(checkout.inside("kept"))
+        os.rename(_folder(checkout, name), place)
+        disk.sync_folder(_folder(checkout))
     return place
 
 
@@ -121,17 +122,27 @@ def last_of(checkout: Checkout, store: str, path: str) -> Entry | None:
 
 
 def add(checkout: Checkout, entry: Entry, body: bytes, base: bytes | None) -> Entry:
-    """Keep ``entry`` behind all others, durably; the entry with the id that it was given."""
+    """Keep ``entry`` behind all others, durably; the entry with the id that it was given.
+
+    Raises:
+        OutputError: the disk does not take it; nothing of it is kept.
+    """
     last = next(reversed(_names(checkout)), "00000000")
     named = replace(entry, id=f"{int(last.partition('-')[0]) + 1:08d}-{os.urandom(4).hex()}")
     folder = _folder(checkout, f".{named.id}")
-    disk.make_folder(folder)
-    for content in (body, base):
-        if content is not None:
-            disk.put(os.path.join(folder, digest_of(content)), content)
-    disk.put(os.path.join(folder, "entry.json"), _json(named))
-    os.rename(folder, _folder(checkout, named.id))
-    disk.sync_folder(_folder(checkout))
+    try:
+        with writing(_folder(checkout)):
+            disk.make_folder(folder)
+            for content in (body, base):
+                if content is not None:
+                    disk.put(os.path.join(folder, digest_of(content)), content)
+            disk.put(os.path.join(folder, "entry.json"), _json(named))
+            os.rename(folder, _folder(checkout, named.id))
+            disk.sync_folder(_folder(checkout))
+    except OutputError:
+        with suppress(OSError):
+            _sweep(folder)  # what is half there would take the room that the next one needs
+        raise
     return named
 
 
@@ -139,9 +150,10 @@ def start_from(checkout: Checkout, entry: Entry, start: Start, base: bytes | Non
     """Let ``entry`` be made from something else than was said when it was added: what its former has become."""
     later = replace(entry, start=start)
     folder = _folder(checkout, entry.id)
-    if base is not None:
-        disk.put(os.path.join(folder, digest_of(base)), base)
-    disk.put(os.path.join(folder, "entry.json"), _json(later))
+    with writing(folder):
+        if base is not None:
+            disk.put(os.path.join(folder, digest_of(base)), base)
+        disk.put(os.path.join(folder, "entry.json"), _json(later))
     return later
 
 
@@ -162,9 +174,10 @@ def body_of(checkout: Checkout, entry: Entry, digest: str) -> bytes:
 def remove(checkout: Checkout, entry: Entry) -> None:
     """Take an entry out, durably."""
     gone = _folder(checkout, f".{entry.id}")
-    os.rename(_folder(checkout, entry.id), gone)
-    disk.sync_folder(_folder(checkout))
-    _sweep(gone)
+    with writing(_folder(checkout)):
+        os.rename(_folder(checkout, entry.id), gone)
+        disk.sync_folder(_folder(checkout))
+        _sweep(gone)
 
 
 def _names(checkout: Checkout) -> list[str]:

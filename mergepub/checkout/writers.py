@@ -13,6 +13,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
+from mergepub.checkout.home import writing
 from mergepub.checkout.records import MALFORMED
 from mergepub.errors import CheckoutError
 
@@ -73,10 +74,15 @@ def load_end(checkout: Checkout, writer: Writer) -> End | None:
 
 
 def save_end(checkout: Checkout, writer: Writer, end: End) -> None:
-    """Keep what a writer knows; the caller holds the checkout's lock."""
+    """Keep what a writer knows; the caller holds the checkout's lock.
+
+    Raises:
+        OutputError: the disk does not take it.
+    """
     name = _name(checkout, writer)
-    disk.make_folder(os.path.dirname(name))
-    disk.put(name, json.dumps({"format": FORMAT, **asdict(writer), **asdict(end)}, indent=1).encode() + b"\n")
+    with writing(name):
+        disk.make_folder(os.path.dirname(name))
+        disk.put(name, json.dumps({"format": FORMAT, **asdict(writer), **asdict(end)}, indent=1).encode() + b"\n")
 
 
 def _name(checkout: Checkout, writer: Writer) -> str:

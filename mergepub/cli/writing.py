@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from mergepub.checkout.home import Checkout, root_of
 from mergepub.checkout.queue import may_wait
 from mergepub.checkout.writers import End, Writer, load_end, save_end
+from mergepub.cli.streams import say
+from mergepub.errors import CheckoutError, OutputError
 
 if TYPE_CHECKING:
     from mergepub.outcomes import Branched
@@ -31,13 +33,16 @@ def known_end(store: Store, path: str, branch: str, author: str, file: str = "-"
 def remember(store: Store, path: str, author: str, outcome: Branched, file: str = "-") -> None:
     """Keep the end of a branch, and the epoch held on it, in the writer's checkout.
 
-    Raises:
-        CheckoutError: another command holds the checkout.
+    The store has taken the write by then, so what stands in the way here is said and changes no answer: where nothing
+    is remembered, the end that the store knows is the writer's.
     """
     checkout = _here(file)
-    with checkout.locked():
-        end = End(outcome.incarnation, outcome.epoch, outcome.branch_revision, outcome.base_version)
-        save_end(checkout, Writer(store.url, path, outcome.branch, author), end)
+    try:
+        with checkout.locked():
+            end = End(outcome.incarnation, outcome.epoch, outcome.branch_revision, outcome.base_version)
+            save_end(checkout, Writer(store.url, path, outcome.branch, author), end)
+    except (CheckoutError, OutputError) as error:
+        say(f"mergepub: it is stored; what you know of {outcome.branch} is not remembered here: {error.message}")
 
 
 def publish_to_branch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -100,6 +101,22 @@ def test_a_writer_adds_to_its_own_branch_and_is_fenced_off_when_it_is_taken(
     fenced = publish(mergepub, MINE + b"eight\n", "--branch", branch)
     assert (fenced.status, "taken over" in fenced.err) == (3, True)
     assert "mergepub branch take" in fenced.err
+
+
+def test_a_checkout_that_cannot_be_written_costs_no_answer(
+    guide: bytes, mergepub: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store has it by then; the end that the store knows is the writer's where none is remembered."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mergepub.checkout.disk.put", full)
+        answer = publish(mergepub, MINE, "--expected-version", "1", "--on-conflict", "branch")
+    assert (answer.status, fields(answer)["status"], "not remembered here" in answer.err) == (0, "branched", True)
+    more = publish(mergepub, MINE + b"six\n", "--branch", fields(answer)["branch"])
+    assert fields(more)["branch-revision"] == "2"
 
 
 def test_a_branch_takes_no_expected_version_and_no_revision(branch: str, mergepub: Runner) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from mergepub.checkout import disk
 from mergepub.errors import UnavailableError
 from mergepub.stores.sqlite import SqliteStore
 
@@ -212,6 +214,29 @@ def test_a_branch_of_a_store_that_is_away_waits(guide: bytes, mergepub: Runner, 
     monkeypatch.setenv("MERGEPUB_STORE", AWAY)
     answer = mergepub("publish", DOC, "--branch", "v1-0123456789ab", "--offline", stdin=b"x\n")
     assert (answer.status, answer.out.splitlines()[0]) == (0, b"status: queued")
+
+
+def test_a_disk_that_is_full_keeps_nothing_and_says_so(
+    guide: bytes, mergepub: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, room = disk.put, 2
+
+    def full(name: str, content: bytes) -> None:
+        nonlocal room
+        room -= 1
+        if room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        put(name, content)
+
+    queue(mergepub, b"three\n", "--expected-version", "2")
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "put", full)
+        answer = mergepub("publish", DOC, "--queue", stdin=b"four\n")
+    assert (answer.status, answer.out, "No space left" in answer.err) == (2, b"", True)
+    assert len(list(Path(".mergepub/queue").iterdir())) == 1
+    queue(mergepub, b"five\n")
+    assert mergepub("sync").status == 0
+    assert bodies(mergepub)[2:] == [b"three\n", b"five\n"]
 
 
 def test_a_damaged_entry_stops_no_other_document_and_can_be_taken_out(guide: bytes, mergepub: Runner) -> None:
