@@ -140,6 +140,38 @@ def test_an_editor_that_saves_again_and_again_gets_its_newest_text(tracked, monk
     assert names() == [".mergepub", "file", "mergepub.toml"]
 
 
+def test_what_was_saved_before_the_exchange_is_never_out_of_the_file(tracked, monkeypatch):
+    """Who reads the new text for a moment, and saves an edit of it, would lose what was saved before."""
+    checkout, local, record = tracked
+    write_new, exchanged = disk.write_new, []
+
+    def saved_then(name, *rest):
+        write_new(name, *rest)
+        if Path(name).parent == Path.cwd():
+            Path("file").write_bytes(b"saved\n")
+
+    monkeypatch.setattr(disk, "write_new", saved_then)
+    monkeypatch.setattr(disk, "exchange", lambda *names: exchanged.append(names))
+    with pytest.raises(FileChangedError):
+        replacing.replace_file(checkout, local, b"old\n", b"new\n", replace(record, store="x"))
+    assert (Path("file").read_bytes(), exchanged) == (b"saved\n", [])
+
+
+def test_what_two_saves_in_one_moment_push_out_of_the_file_is_kept_and_told(tracked, monkeypatch):
+    checkout, local, record = tracked
+    exchange, saves = disk.exchange, [b"first\n", b"second\n"]
+
+    def saved_first(a, b):
+        Path("file").write_bytes(saves.pop(0)) if saves else None
+        return exchange(a, b)
+
+    monkeypatch.setattr(disk, "exchange", saved_first)
+    with pytest.raises(FileChangedError, match="what was saved just before is kept in") as caught:
+        replacing.replace_file(checkout, local, b"old\n", b"new\n", replace(record, store="x"))
+    assert Path("file").read_bytes() == b"second\n"
+    assert Path(caught.value.message.rpartition(" in ")[2]).read_bytes() == b"first\n"
+
+
 def test_what_is_written_through_an_old_descriptor_is_kept(tracked):
     checkout, local, record = tracked
     with Path("file").open("r+b") as editor:

@@ -71,9 +71,10 @@ def replace_file(checkout: Checkout, local: Local, old: bytes | None, new: bytes
                 _give_up(checkout, local, intent)
                 raise
             if not exchanged:
-                _abandon(checkout, local, intent)
+                kept = _abandon(checkout, local, intent)
                 raise FileChangedError(
-                    f"{local.name} was saved by somebody else in this moment; it was left as it is",
+                    f"{local.name} was saved by somebody else in this moment; it was left as it is"
+                    + "".join(f"; what was saved just before is kept in {os.path.relpath(name)}" for name in kept),
                     reason="edited",
                     hint="repeat the command",
                 )
@@ -208,11 +209,15 @@ def _exchanged(local: Local, intent: Intent, old: bytes | None, new: bytes) -> b
     except FileNotFoundError:
         return False
     disk.write_new(beside, new, like)
-    if not disk.swap(beside, local.target, aside):
+    # Looked at once more, so that what somebody saved is seldom out of FILE, and never long: who reads it meanwhile
+    # would go on from another text than they have written.
+    if disk.read(local.target) != old or not disk.swap(beside, local.target, aside):
         return False
-    disk.sync_folder(os.path.dirname(local.target))
     out = disk.read(beside)
-    return out == old or _put_back(local.target, beside, aside, new, out or b"")
+    if out != old:
+        return _put_back(local.target, beside, aside, new, out or b"")
+    disk.sync_folder(os.path.dirname(local.target))
+    return True
 
 
 def _put_back(target: str, beside: str, aside: str, was_in: bytes, out: bytes) -> bool:
@@ -252,14 +257,19 @@ def _done(checkout: Checkout, local: Local, intent: Intent) -> None:
     _forget(checkout, intent)
 
 
-def _abandon(checkout: Checkout, local: Local, intent: Intent) -> None:
-    """Clean up after a change that did not happen; whatever is left and is neither old nor new is kept for good."""
+def _abandon(checkout: Checkout, local: Local, intent: Intent) -> list[str]:
+    """Clean up after a change that did not happen.
+
+    Whatever is left and is neither old nor new is kept for good; the names under which it is.
+    """
+    kept = []
     for name in _names(local.target, intent):
         body = disk.read(name)
         if body is not None and digest_of(body) not in (intent.old, intent.new):
-            checkout.keep(intent.file, body, "saved")
+            kept.append(checkout.keep(intent.file, body, "saved"))
         disk.remove(name)
     _forget(checkout, intent)
+    return kept
 
 
 def _give_up(checkout: Checkout, local: Local, intent: Intent) -> None:
