@@ -65,10 +65,17 @@ class Verbs(HelpInBytes, click.Group):
                 formatter.write_dl(rows)
 
 
+_CALLED_ELSEWHERE = {
+    "version": "--version", "ls": "list", "cat": "fetch", "get": "fetch", "show": "fetch", "put": "publish",
+    "save": "publish", "rm": "delete", "remove": "delete", "history": "log", "move": "mv", "init": "store init",
+}  # fmt: skip
+"""What other programs call by these names."""
+
+
 def _nearest(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, VERBS, n=1)
+    near = [_CALLED_ELSEWHERE[name]] if name in _CALLED_ELSEWHERE else get_close_matches(name, VERBS, n=1)
     return f"did you mean mergepub {near[0]}?" if near else "mergepub --help lists the commands"
 
 
@@ -123,11 +130,12 @@ def _as_input_error(error: click.ClickException, call: Call) -> InputError:
     message = " ".join(error.format_message().split())
     if context and isinstance(context.command, click.Group):
         bare = message.startswith("Usage:")  # a group without a command: click would print its help
-        return InputError("Missing command." if bare else message, hint=f"{place} --help lists the commands")
+        early = "options of a command go after its name; " if isinstance(error, click.NoSuchOption) else ""
+        return InputError("Missing command." if bare else message, hint=f"{early}{place} --help lists the commands")
     usage = f"{place} --help shows how it is called"
     if context is None:
         return InputError(message, hint=usage)
-    return InputError(message, hint=_version_belongs_to_path(error, context) or f"{_example(error, context)}{usage}")
+    return InputError(message, hint=_version_belongs_to_path(error, context) or f"{_advice(error, context)}{usage}")
 
 
 def _version_belongs_to_path(error: click.ClickException, context: click.Context) -> str | None:
@@ -142,8 +150,10 @@ def _version_belongs_to_path(error: click.ClickException, context: click.Context
     return f"a version is the end of the path: mergepub fetch {shlex.quote(f'{path}/v{version}')}"
 
 
-def _example(error: click.ClickException, context: click.Context) -> str:
-    """Where an argument is missing, the first example of the command's help."""
+def _advice(error: click.ClickException, context: click.Context) -> str:
+    """Where an argument is missing, the first example of the command's help; where several are too many, quotes."""
+    if "extra arguments" in error.format_message():
+        return "words that belong together need quotes; "
     found = re.search(r"^  \$ (.*)$", context.command.epilog or "", re.MULTILINE)
     return f"such as: {found[1]}; " if found and isinstance(error, click.MissingParameter) else ""
 

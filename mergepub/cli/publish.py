@@ -38,6 +38,7 @@ from mergepub.outcomes import Branched
 from mergepub.paths import check_path
 
 if TYPE_CHECKING:
+    from mergepub.checkout import Record
     from mergepub.outcomes import Outcome
     from mergepub.stores.contract import Store
 
@@ -280,9 +281,32 @@ def _next_file(outcome: Outcome, form: Form, file: str, rules: Sequence[str]) ->
 
 
 def _no_version(path: str, file: str) -> InputError:
+    missing = "--expected-version is missing"
     call = shlex.join(["mergepub", "publish", path, *([] if file == "-" else [file])])
+    record = _record_of(file)
+    if record and record.path == path:
+        return InputError(
+            f"{missing}, and {file} is tracked from another store, {record.store}",
+            hint=f"name that store with --store, or to create the document here: {call} --expected-version 0",
+        )
+    if record:
+        return InputError(
+            f"{missing}, and {file} is tracked as another document, {record.path}",
+            hint=f"to create {shlex.quote(path)}: {call} --expected-version 0; "
+            f"to publish what it is tracked as: {shlex.join(['mergepub', 'publish', record.path, file])}",
+        )
     return InputError(
-        "--expected-version is missing: the version that your edit was made from, or 0 to create the document",
+        f"{missing}: the version that your edit was made from, or 0 to create the document",
         hint=f"to see the version: mergepub fetch {shlex.quote(path)}; "
         f"to create the document: {call} --expected-version 0",
     )
+
+
+def _record_of(file: str) -> Record | None:
+    """What is remembered of ``file``; None where it is not tracked."""
+    if file in ("", "-") or "\0" in file or not may_be_tracked(file):
+        return None
+    from mergepub.cli.publish_tracked import tracked
+
+    found = tracked(file)
+    return found[2] if found else None

@@ -32,6 +32,14 @@ CALLS = {
         "Missing argument",
         f"such as: mergepub fetch {DOC}; mergepub fetch --help shows how it is called",
     ),
+    "an option before its command": (
+        ["--limit", "1", "list"],
+        "No such option",
+        "options of a command go after its name",
+    ),
+    "words without quotes": (["publish", DOC, "guide.md", "fix", "typo"], "extra arguments", "need quotes"),
+    "what others call it": (["ls"], "there is no command 'ls'", "did you mean mergepub list?"),
+    "the version as a command": (["version"], "there is no command", "did you mean mergepub --version?"),
     "an option without its value": (
         ["publish", DOC, "guide.md", "--expected-version"],
         "requires an argument",
@@ -93,6 +101,18 @@ def test_a_wrong_call_is_answered_with_the_right_one(call, said, hint, mergepub:
     assert said in first
     assert second.startswith("hint: ")
     assert hint in second
+
+
+def test_a_tracked_file_is_not_published_as_another_document_by_mistake(guide: bytes, mergepub: Runner, monkeypatch):
+    assert mergepub("fetch", DOC, "-o", "guide.md").status == 0
+    Path("guide.md").write_bytes(guide.replace(b"two", b"TWO"))
+    told = mergepub("publish", "/docs/giude.md", "guide.md")
+    assert (told.status, told.out) == (2, b"")
+    assert f"guide.md is tracked as another document, {DOC}\n" in told.err
+    elsewhere = mergepub("publish", DOC, "guide.md", "--store", "other.sqlite")
+    assert f"guide.md is tracked from another store, sqlite:///{Path.cwd()}/store.sqlite\n" in elsewhere.err
+    command = told.err.splitlines()[-1].rpartition("mergepub ")[2]
+    assert mergepub(*shlex.split(command)).out == b"status: ok\nversion: 3\n"
 
 
 @pytest.mark.parametrize("policy", ["merge", "candidate", "branch"])
