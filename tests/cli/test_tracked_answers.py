@@ -202,7 +202,7 @@ def test_a_store_that_was_set_back_is_not_merged_with(here: Path, mergepub: Runn
     record.write_text(json.dumps(fields))
     edit(here, b"one", b"ONE")
     result = mergepub("pull", "guide.md")
-    assert (result.status, "cannot be fetched" in result.err) == (3, True)
+    assert (result.status, "There is no version 2" in result.err) == (3, True)
     assert mergepub("push", "guide.md").status == 3
     assert here.read_bytes() == b"ONE\ntwo\nthree\nfour\nFIVE\n"
 
