@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from _operator import eq
-from itertools import accumulate, compress, repeat
+from _operator import eq, ne
+from itertools import accumulate, compress, count, repeat
 
-from mergepub.merge.anchors import matched_lines
+from mergepub.merge.anchors import matched_in_order, matched_lines
 from mergepub.merge.weak import without_weak_runs
 
 TYPE_CHECKING = False
@@ -25,17 +25,20 @@ class Numbered:
     nearer memory where 5,000 lines do not.
 
     Attributes: ``lines`` the texts; ``numbers`` the number of each text; ``ids`` the lines as numbers; ``start`` where
-    in the body the first of them stands.
+    in the body the first of them stands; ``blank`` the number of the blank line, 0 where there is none.
     """
 
-    __slots__ = ("_starts", "ids", "lines", "numbers", "start")
+    __slots__ = ("_blanks", "_repeated", "_starts", "blank", "ids", "lines", "numbers", "start")
 
     def __init__(self, body: bytes, start: int, end: int) -> None:
         self.lines = split_lines(body, start, end)
         self.numbers = dict(zip(self.lines, range(1, len(self.lines) + 1), strict=True))
         self.ids = list(map(self.numbers.__getitem__, self.lines))
+        self.blank = self.numbers.get(_BLANK, 0)
         self.start = start
         self._starts: list[int] | None = None
+        self._blanks: list[int] | None = None
+        self._repeated: set[int] | None = None
 
     @property
     def starts(self) -> list[int]:
@@ -44,6 +47,20 @@ class Numbered:
             self._starts = _starts(self.lines, self.start)
         return self._starts
 
+    @property
+    def blanks(self) -> list[int]:
+        """Which lines, from 1, are blank."""
+        if self._blanks is None:
+            self._blanks = list(compress(count(1), map(eq, self.ids, repeat(self.blank))))
+        return self._blanks
+
+    @property
+    def repeated(self) -> set[int]:
+        """The numbers of the texts, but for the blank one, that stand more than once: all but the last are larger."""
+        if self._repeated is None:
+            self._repeated = set(compress(self.ids, map(ne, self.ids, count(1)))) - {self.blank}
+        return self._repeated
+
 
 def split_lines(text: bytes, start: int, end: int) -> list[bytes]:
     r"""The lines of `text[start:end]`, each with its newline; the last may be unterminated.
@@ -51,12 +68,17 @@ def split_lines(text: bytes, start: int, end: int) -> list[bytes]:
     `splitlines` breaks at every ``\r`` too: it is used where there is none that no newline follows. It is as quick as
     `split`, and no newline needs to be counted to every length or taken off again.
     """
-    part = text[start:end]
-    if b"\r" not in part or part.count(b"\r") == part.count(b"\r\n"):
-        return part.splitlines(keepends=True)
-    lines = [line + b"\n" for line in part.split(b"\n")]
-    unterminated = lines.pop()[:-1]
-    return [*lines, unterminated] if unterminated else lines
+    above = 0
+    if (end - start) * 2 >= len(text):  # the lines left over are soon dropped; a copy of the text costs more
+        above, text = text.count(b"\n", 0, start), text if end == len(text) else text[:end]
+    else:
+        text = text[start:end]
+    if b"\r" not in text or text.count(b"\r") == text.count(b"\r\n"):
+        lines = text.splitlines(keepends=True)
+    else:
+        lines = [line + b"\n" for line in text.split(b"\n")]
+        lines[-1:] = filter(None, [lines[-1][:-1]])
+    return lines[above:] if above else lines
 
 
 def dense_hunks(
@@ -87,16 +109,18 @@ def dense_hunks(
     ids_b = list(map(known.numbers.get, lines_b))
     if at_least and bytes(map(set(ids_b).__contains__, ids_a)).find(b"\1" * at_least) < 0:
         return [box]
-    blank = known.numbers.get(_BLANK, 0)
-    if weak_rule and not at_least and set(filter(None, ids_b)) <= {blank}:
+    if weak_rule and not at_least and not any(map(known.blank.__ne__, filter(None, ids_b))):
         return _unlike_hunks(known.lines[above:below], lines_b, box)
-    rows, columns = matched_lines(ids_a, ids_b, blank)
-    rows.append(len(ids_a))
+    in_order = matched_in_order(known, ids_b, above, below)
+    first = 1 if in_order else -above  # the number of the first line of `a`
+    rows, columns = in_order or matched_lines(ids_a, ids_b, known.blank)
+    rows.append(below + first)
     columns.append(len(lines_b))
-    at_a, at_b = known.starts[above : below + 1], _starts(lines_b, b0)
+    at_a, at_b = known.starts, _starts(lines_b, b0)
     hunks: list[Hunk] = []
-    i0 = j0 = 0
-    for i, j in zip(rows, columns, strict=True):
+    i0, j0 = above, 0
+    for row, j in zip(rows, columns, strict=True):
+        i = row - first
         if i != i0 or j != j0:
             hunks.append((at_a[i0], at_a[i], at_b[j0], at_b[j]))
         i0, j0 = i + 1, j + 1

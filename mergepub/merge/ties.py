@@ -32,7 +32,7 @@ def without_ties(found: list[Change], bodies: Bodies, scripts: Scripts, *, touch
         scripts: The canonical scripts from base to ours and to theirs, of which ``found`` was made.
         touching: As in :func:`mergepub.merge.regions.changes`.
     """
-    places = [(b0, b1) for kind, b0, b1, *_ in found if kind == CONFLICT]
+    places = [change[1:3] for change in found if change[0] == CONFLICT]
     ours, our_joints = joined_up(bodies[0], bodies[1], scripts[0], places)
     theirs, their_joints = joined_up(bodies[0], bodies[2], scripts[1], places)
     if not our_joints and not their_joints:

@@ -82,9 +82,10 @@ def _weak_gaps(a: bytes, hunks: list[Hunk]) -> dict[int, int]:
     gaps: dict[int, int] = {}
     end = hunks[0][1] if hunks else 0
     for k, (start, next_end, _, _) in enumerate(islice(hunks, 1, None)):
-        if a[end] in _FILLER and start - end < _LONGEST:
-            lines = 1 if start - end == 1 else weak_lines(a[end:start])
-            if lines:
+        if a[end] in _FILLER:
+            if start - end == 1:
+                gaps[k] = 1
+            elif a[start - 2] in _FILLER and start - end < _LONGEST and (lines := weak_lines(a[end:start])):
                 gaps[k] = lines
         end = next_end
     return gaps
