@@ -15,7 +15,7 @@ from mergepub.publishing import DEFAULT_MERGE
 from mergepub.tracking.pulling import merge_with
 from mergepub.tracking.pushing import Pushed, base_for, newest
 from mergepub.tracking.stale import judge, refusal, warning
-from mergepub.tracking.work import Work, block_line, head_of, is_exactly, number_of, refuse_conflict, refuse_queued
+from mergepub.tracking.work import Work, block_line, head_of, is_exactly, number_of, refuse_conflict
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
@@ -167,8 +167,7 @@ def _newer(work: Work) -> int | None:
 
 def _preview(work: Work, ours: bytes, how: How) -> Pushed:
     name, path, base = work.local.name, work.record.path, work.record.base
-    refuse_queued(work.checkout, work.local, work.record)
-    notices = _judged(work, ours, how)
+    notices = (*_waiting(work), *_judged(work, ours, how))
     if base == NO_DOCUMENT and newest(work.store, path) is None:
         return Pushed(name, path, "published", version=1, notices=notices)
     head = head_of(work.store, work.record)
@@ -177,6 +176,12 @@ def _preview(work: Work, ours: bytes, how: How) -> Pushed:
     if is_exactly(base, number_of(head)):
         return Pushed(name, path, "published", version=number_of(head) + 1, notices=notices)
     return _preview_merge(work, ours, head, how, notices)
+
+
+def _waiting(work: Work) -> tuple[str, ...]:
+    if queue.last_of(work.checkout, work.record.store, work.record.path) is None:
+        return ()
+    return (f"what waits of {work.record.path} in the queue would be sent first, so more may come of it than is said",)
 
 
 def _judged(work: Work, ours: bytes, how: How) -> tuple[str, ...]:

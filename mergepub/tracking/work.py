@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub import publishing
-from mergepub.checkout import Base, Checkout, Local, Record, queue
+from mergepub.checkout import Base, Checkout, Local, Record
 from mergepub.checkout.replacing import late_saves, recover
 from mergepub.errors import CheckoutError, InputError, NotFoundError
 from mergepub.outcomes import Refused
@@ -128,27 +128,6 @@ def refuse_conflict(local: Local, record: Record, body: bytes | None) -> None:
         line=line or record.clash.line,
         hint=f"mergepub resolve {quote(local.name)}",
     )
-
-
-def refuse_queued(checkout: Checkout, local: Local, record: Record) -> None:
-    """Refuse to publish a FILE past an earlier text of it that waits in the queue: sent later, it would come back.
-
-    Raises:
-        CheckoutError: one waits.
-    """
-    waiting = [each for each in queue.entries(checkout) if each.file and (each.store, each.path) == _document(record)]
-    if waiting:
-        drop = " ".join(f"--drop {each.id}" for each in waiting)
-        raise CheckoutError(
-            f"an earlier text of {local.name} waits in the queue; nothing was published",
-            reason="queued",
-            hint=f"where {quote(local.name)} holds all of it, take it out: mergepub sync {drop}; "
-            "else send it first: mergepub sync",
-        )
-
-
-def _document(record: Record) -> tuple[str, str]:
-    return record.store, record.path
 
 
 def block_line(body: bytes, marker_size: int) -> int | None:
