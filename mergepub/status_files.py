@@ -105,6 +105,10 @@ def next_after(refused: Refused, path: str, name: str) -> str:
     quoted = shlex.quote(path)
     if refused.reason == "no-base":
         return f"mergepub publish {quoted} {name} --on-conflict merge --expected-version N"
+    if refused.reason == "events":
+        return (
+            f"publish it, or keep it as a branch beside the head: mergepub publish {quoted} {name} --on-conflict branch"
+        )
     if refused.reason == "deleted":
         return f"to create it anew: mergepub publish {quoted} {name} --expected-version 0 --rebase-on"
     return f"to take the head, what the file holds being kept in .mergepub/: mergepub fetch {quoted} -o {name} --force"

@@ -196,7 +196,7 @@ async def post_decisions(exchange: Exchange) -> Response:
         raise refuse(428, "precondition-required", "name the branch that was seen: Mergepub-Branch: BRANCH@R")
     if strategy == UNDO and exchange.text("Mergepub-Undoes") is None:
         raise refuse(428, "precondition-required", "name the decision to undo: Mergepub-Undoes")
-    body = await exchange.body()
+    approved, body = _approved(exchange, await exchange.body())
     request = DecisionRequest(
         strategy,
         parse_number("Mergepub-Expected-Version", expected),
@@ -204,7 +204,7 @@ async def post_decisions(exchange: Exchange) -> Response:
         exchange.caller.name or _label(exchange, "Mergepub-Author"),
         _label(exchange, "Mergepub-Reason"),
         body if strategy in (CONTINUE, REBASE) else None,
-        _approved(exchange),
+        approved,
         exchange.text("Mergepub-Acknowledge-Effects") == "true",
         _number(exchange, "Mergepub-Undoes"),
     )
@@ -289,14 +289,23 @@ def _seen(text: str) -> Place:
     return Place(name, number)
 
 
-def _approved(exchange: Exchange) -> tuple[str, ...]:
-    text = _label(exchange, "Mergepub-Approved") or "[]"
+def _approved(exchange: Exchange, body: bytes) -> tuple[tuple[str, ...], bytes]:
+    """The approved names, and the body without them: a long list is not sent in a header but before the body."""
+    size = _number(exchange, "Mergepub-Approved-Size")
+    if size is None:
+        return _names(_label(exchange, "Mergepub-Approved") or "[]"), body
+    if size > len(body) or exchange.text("Mergepub-Approved") is not None:
+        raise bad_request("Mergepub-Approved-Size says how many bytes of the body are the list, which is there once")
+    return _names(body[:size]), body[size:]
+
+
+def _names(text: str | bytes) -> tuple[str, ...]:
     try:
         names = json.loads(text)
     except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise bad_request('Mergepub-Approved is a JSON list of names such as ["h1"]')
+        raise bad_request('what is approved is a JSON list of names such as ["h1"]')
     return tuple(names)
 
 

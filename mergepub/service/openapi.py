@@ -202,6 +202,7 @@ _STRATEGY = _header(
 _DECIDING = [
     _header("Mergepub-Reason", _PLAIN, "Why; in the form of a label."),
     _header("Mergepub-Approved", _NAMES, "A JSON list of what a rebase replays; in the form of a label."),
+    _header("Mergepub-Approved-Size", _NUMBER, "Instead of a long list: so many bytes of it stand before the body."),
     _header("Mergepub-Acknowledge-Effects", {"enum": ["true", "false"]}, "Conflicting effects of tools are known."),
     _header("Mergepub-Undoes", _NUMBER, "The decision that an undo takes back."),
 ]

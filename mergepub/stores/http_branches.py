@@ -37,6 +37,9 @@ _T = TypeVar("_T")
 
 BRANCHES, DECISIONS = "/-/branches", "/-/decisions"
 
+_LONG = 1000
+"""Characters of a list of approved names; a longer one does not travel in a header."""
+
 
 class HttpBranches:
     """The operations of ``BranchStore`` over HTTP; part of ``HttpStore``."""
@@ -120,14 +123,20 @@ class HttpBranches:
             "Mergepub-Expected-Version": str(request.expected_head),
             "Mergepub-Branch": str(request.seen or ""),
             "Mergepub-Reason": wire.encode_label(request.reason) if request.reason else "",
-            "Mergepub-Approved": wire.encode_label(json.dumps(request.approved)) if request.approved else "",
             "Mergepub-Acknowledge-Effects": "true" if request.effects else "",
             "Mergepub-Undoes": str(request.undoes or ""),
             **wire.labels(request.resolver, ""),
         }
+        body = request.body or b""
+        names = json.dumps(request.approved)
+        if len(names) > _LONG:
+            headers["Mergepub-Approved-Size"] = str(len(names))
+            body = names.encode("ascii") + body
+        elif request.approved:
+            headers["Mergepub-Approved"] = wire.encode_label(names)
         call = self._to("POST", DECISIONS, path, request.expected_head)
         seen = request.seen.branch if request.seen else ""
-        return self._branch_write(call, _receipt, headers, request.body or b"", seen)
+        return self._branch_write(call, _receipt, headers, body, seen)
 
     def decisions(self, path: str, *, before: int | None = None, limit: int | None = None) -> list[Decision]:
         """See ``BranchStore.decisions``."""

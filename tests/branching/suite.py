@@ -261,6 +261,14 @@ class BranchSuite:
         assert self.states(store) == {"main": "default", sibling: "merged"}
         assert store.fetch(DOC).body == b"rebased\n"
 
+    def test_a_rebase_may_name_as_much_as_it_likes(self, store: BranchStore, sibling: str) -> None:
+        names = tuple(f"{number:036d} ä" for number in range(2000))
+        decide = lambda: self.decide(store, REBASE, 2, Place(sibling, 1), body=b"rebased\n", approved=names)  # noqa: E731 - twice the same
+        assert decide().decision.approved == names
+        assert decide().replayed
+        assert store.fetch(DOC).body == b"rebased\n"
+        assert store.decisions(DOC)[0].approved == names
+
     def test_a_rejected_branch_stays_and_the_head_too(self, store: BranchStore, sibling: str) -> None:
         receipt = self.decide(store, REJECT, 2, Place(sibling, 1))
         assert (receipt.head, receipt.decision.result_version) == (2, None)
