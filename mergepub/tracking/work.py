@@ -97,6 +97,8 @@ def at_hand(store: Store, checkout: Checkout, local: Local) -> Work:
 def not_tracked(local: Local) -> InputError:
     """``local`` is a file that nothing is remembered of."""
     hint = f"start to track a document in it: mergepub fetch PATH -o {quote(local.name)}"
+    if os.path.isdir(local.target):  # noqa: PTH112 - names as text
+        return InputError(f"{local.name} is a folder, and files are tracked one by one", hint="name a file in it")
     return InputError(
         f"{local.name} is not tracked: it is not known which document it was made from",
         hint=ways_out("PATH", local.name) if os.path.lexists(local.target) else hint,

@@ -167,6 +167,13 @@ def test_nothing_is_tracked_in_the_directory_itself(here: Path, mergepub: Runner
     assert not Path(".mergepub/a.md").exists()
 
 
+def test_a_folder_is_no_tracked_file(here: Path, mergepub: Runner):
+    Path("folder").mkdir()
+    for command in (["pull", "folder"], ["status", "folder"], ["resolve", "folder"], ["mv", "folder", "other"]):
+        refused = mergepub(*command)
+        assert (refused.status, "folder is a folder, and files are tracked one by one" in refused.err) == (2, True)
+
+
 def test_a_file_that_is_tracked_as_another_document_is_not_taken_from_it(here: Path, mergepub: Runner):
     here.write_bytes(FIRST)
     assert mergepub("publish", "/other", "--expected-version", "0", stdin=b"other\n").status == 0
