@@ -10,10 +10,10 @@ from mergepub import status
 from mergepub.cli.answers import Form, painted, write_json
 from mergepub.cli.opening import opened, store_url
 from mergepub.cli.options import (
-    HelpInBytes,
     Label,
     body_options,
     default_author,
+    group,
     json_option,
     path_argument,
     store_option,
@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from mergepub.stores.contract import BranchStore
 
 
-class _Group(HelpInBytes, click.Group):
-    """A group whose help page leaves in bytes."""
-
-
-@click.group("branch", cls=_Group)
+@group("branch", "mergepub branch show /docs/guide.md main")
 def branch_command(**_: Any) -> None:
     """Show a branch of a document and what it changed; take one over; end one."""
 

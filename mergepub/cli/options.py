@@ -69,8 +69,24 @@ def _print_help(ctx: click.Context, _param: click.Parameter, value: bool) -> Non
 
 def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
     """Make a function a verb: its docstring is the help, below the options stand ``examples``, one command each."""
+    return click.command(name, cls=HelpInBytes, epilog=epilog(*examples))
+
+
+def epilog(*examples: str) -> str:
+    """The end of a help page: ``examples``, one command each."""
     lines = "\n".join(f"  $ {example}" for example in examples)
-    return click.command(name, cls=HelpInBytes, epilog=f"\b\nExamples:\n{lines}")
+    return f"\b\nExamples:\n{lines}"
+
+
+def group(
+    name: str, *examples: str, cls: type[click.Group] | None = None
+) -> Callable[[Callable[..., Any]], click.Group]:
+    """Make a function a group of verbs, as ``verb`` does."""
+    return click.group(name, cls=cls or _Group, no_args_is_help=False, epilog=epilog(*examples))
+
+
+class _Group(HelpInBytes, click.Group):
+    """A group whose help page leaves in bytes."""
 
 
 class Digits(IntType):

@@ -9,16 +9,12 @@ import click
 from mergepub import status
 from mergepub.cli.answers import write_json
 from mergepub.cli.opening import opened, store_url
-from mergepub.cli.options import HelpInBytes, Label, json_option, store_option, verb
+from mergepub.cli.options import Label, group, json_option, store_option, verb
 from mergepub.cli.streams import write_stdout
 from mergepub.errors import InputError
 
 
-class _Group(HelpInBytes, click.Group):
-    """A group whose help page leaves in bytes."""
-
-
-@click.group("store", cls=_Group, no_args_is_help=False)
+@group("store", "mergepub store init")
 def store_command(**_: Any) -> None:
     """Make a store, or bring it up to date."""
 

@@ -12,7 +12,7 @@ from mergepub import status
 from mergepub.cli.answers import write_json
 from mergepub.cli.history import show
 from mergepub.cli.opening import is_open_to_others, opened, store_url
-from mergepub.cli.options import HelpInBytes, Label, json_option, store_option, verb
+from mergepub.cli.options import Label, group, json_option, store_option, verb
 from mergepub.cli.streams import say, write_stdout
 from mergepub.errors import InputError
 
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from mergepub.stores.tokens import Token, TokenStore
 
 
-class _Group(HelpInBytes, click.Group):
-    """A group whose help page leaves in bytes."""
-
-
-@click.group("token", cls=_Group, no_args_is_help=False)
+@group("token", "mergepub token create --name ana --allow 'publish:/docs/**'", "mergepub token list")
 def token_command(**_: Any) -> None:
     """Make, list and revoke the tokens that close the HTTP service of a store."""
 

@@ -41,6 +41,7 @@ def test_every_command_has_a_help_with_an_example_of_itself(verb):
         examples = EXAMPLE.findall(page.partition("Examples:")[2])
         assert examples
         assert all(f"mergepub {verb}" in example for example in examples)
+    assert EXAMPLE.findall(help_of(verb).partition("Examples:")[2])
 
 
 def put_in_conflict(name: str, guide: bytes) -> None:

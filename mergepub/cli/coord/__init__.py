@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from mergepub.cli.coord.envelope import CoordGroup
 from mergepub.cli.coord.evidence import evidence_group
 from mergepub.cli.coord.mail import ask_command, inbox_command, reply_command, send_command
@@ -14,9 +12,16 @@ from mergepub.cli.coord.own import hook_command, report_command, skill_command, 
 from mergepub.cli.coord.radar import radar_command, timeline_command
 from mergepub.cli.coord.run import run_group
 from mergepub.cli.coord.serve import serve_command
+from mergepub.cli.options import group
 
 
-@click.group("coord", cls=CoordGroup)
+@group(
+    "coord",
+    "mergepub coord serve &",
+    "mergepub coord run --task 'Revise the guide' -- $SHELL",
+    "mergepub coord radar",
+    cls=CoordGroup,
+)
 def coord_command(**_: Any) -> None:
     """Tell writers of each other before they collide: runs, the radar, mail, reports.
 

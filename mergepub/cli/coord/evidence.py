@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from mergepub.cli.coord.envelope import CoordGroup, ask_daemon, data_option, write_result
-from mergepub.cli.options import verb
+from mergepub.cli.options import group, verb
 from mergepub.cli.streams import printable, write_stdout
 
 
-@click.group("evidence", cls=CoordGroup, epilog="\b\nExamples:\n  $ mergepub coord evidence list")
+@group("evidence", "mergepub coord evidence list", cls=CoordGroup)
 def evidence_group(**_: Any) -> None:
     """List and show the evidence that was captured with reports; it is kept for 30 days."""
 

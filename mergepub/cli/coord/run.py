@@ -9,15 +9,15 @@ import click
 from mergepub.cli.coord.envelope import ask_daemon, data_option, write_result
 from mergepub.cli.coord.who import start_params, who_options
 from mergepub.cli.coord.wrap import RunGroup, wrap_command
-from mergepub.cli.options import verb
+from mergepub.cli.options import group, verb
 from mergepub.cli.streams import printable, write_stdout
 
 
-@click.group(
+@group(
     "run",
+    "mergepub coord run --task 'Revise the guide' -- $SHELL",
+    "mergepub coord run start --task 'Revise the guide'",
     cls=RunGroup,
-    epilog="\b\nExamples:\n  $ mergepub coord run --task 'Revise the guide' -- $SHELL\n"
-    "  $ mergepub coord run start --task 'Revise the guide'",
 )
 def run_group(**_: Any) -> None:
     """Run a command as a run, or start, stop and list runs: writers at work in a checkout.
