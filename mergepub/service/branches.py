@@ -293,20 +293,23 @@ def _approved(exchange: Exchange, body: bytes) -> tuple[tuple[str, ...], bytes]:
     """The approved names, and the body without them: a long list is not sent in a header but before the body."""
     size = _number(exchange, "Mergepub-Approved-Size")
     if size is None:
-        return _names(_label(exchange, "Mergepub-Approved") or "[]"), body
-    if size > len(body) or exchange.text("Mergepub-Approved") is not None:
-        raise bad_request("Mergepub-Approved-Size says how many bytes of the body are the list, which is there once")
-    return _names(body[:size]), body[size:]
+        names = _names(_label(exchange, "Mergepub-Approved") or "[]")
+        if names is None:
+            raise bad_request('Mergepub-Approved is a JSON list of names such as ["h1"]')
+        return names, body
+    names = _names(body[:size]) if size <= len(body) and exchange.text("Mergepub-Approved") is None else None
+    if names is None:
+        detail = "Mergepub-Approved-Size says how many bytes of the body are the JSON list, which is there once"
+        raise refuse(422, "no-list", detail)
+    return names, body[size:]
 
 
-def _names(text: str | bytes) -> tuple[str, ...]:
+def _names(text: str | bytes) -> tuple[str, ...] | None:
     try:
         names = json.loads(text)
     except (ValueError, RecursionError):
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise bad_request('what is approved is a JSON list of names such as ["h1"]')
-    return tuple(names)
+        return None
+    return tuple(names) if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -106,7 +106,7 @@ _MEANINGS = {
     413: "The body is over the limit.",
     414: "The request target is too long.",
     421: "The service does not answer for this host name.",
-    422: "The key was used for another body.",
+    422: "The key was used for another body, or what stands before the body is no list.",
     428: "The write names no version to build on, or no key.",
     429: "Asked too often.",
     431: "Request line and headers are too large.",
@@ -347,7 +347,7 @@ _OPERATIONS: dict[tuple[str, str], Described] = {
     ("POST", "/-/decisions/{path:path}"): _write(
         "Decide about a branch, with both heads compared",
         {"200": _answer("Decided before.", _json("Decided")), "201": _answer("Decided.", _json("Decided"))},
-        *(404, 428),
+        *(404, 422, 428),
         parameters=[_DOCUMENT_PATH, _STRATEGY, _SEEN_HEAD, _BRANCH_SEEN, *_DECIDING, _LABELS[0]],
         requestBody={"content": _BYTES},
     ),

@@ -185,10 +185,10 @@ def _advised(path: str, branch: str) -> Iterator[None]:
     try:
         yield
     except BranchError as error:
-        error.hint = error.hint or branchrules.advice(path, error.reason or "", branch)
+        error.hint = branchrules.advice(path, error.reason or "", branch)
         raise
     except VersionConflictError as error:
-        error.hint = error.hint or branchrules.advice(path, "", branch)
+        error.hint = branchrules.advice(path, "", branch)
         raise
     except NotFoundError as error:
         if error.tombstone is None and not error.message.startswith(f"there is no {path} in this store"):

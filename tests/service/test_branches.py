@@ -141,3 +141,20 @@ def test_a_deleted_end_of_a_branch_is_gone(client: Client) -> None:
     answer = client.get(f"/-/branches{path}?revision=main")
     assert (answer.problem["status"], answer.json["current-version"]) == (410, 3)
     assert answer.json["detail"] == f"{path} was deleted (version 3)"
+
+
+def test_a_list_before_the_body_is_as_long_as_it_says(client: Client) -> None:
+    path = moved(client)
+    name = sibling(client, path).json["branch"]
+    for size, body, more in (
+        ("9", b"[]new\n", {}),
+        ("1", b"[]new\n", {}),
+        ("2", b"[]new\n", {"Mergepub-Approved": '["h1"]'}),
+        ("4", b"[1]\nnew\n", {}),
+    ):
+        headers = {"Mergepub-Approved-Size": size} | more
+        refused = decide(client, path, "rebase", f"{name}@1", headers=headers, body=body)
+        assert refused.problem["status"] == 422, body
+    done = decide(client, path, "rebase", f"{name}@1", headers={"Mergepub-Approved-Size": "6"}, body=b'["h1"]new\n')
+    assert (done.status, done.json["decision"]["approved"]) == (201, ["h1"])
+    assert client.get(path).body == b"new\n"
