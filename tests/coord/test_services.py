@@ -24,7 +24,7 @@ from mergepub.coord.surfaces import Root
 from mergepub.coord.wire import CoordError
 from mergepub.errors import UnavailableError
 from tests.coord.conftest import Hands, started
-from tests.coord.living import SCRIPT, living, wait_for
+from tests.coord.living import PATIENCE, SCRIPT, living, wait_for
 
 if TYPE_CHECKING:
     from mergepub.coord.state import State
@@ -61,7 +61,7 @@ def in_office(state: State, scene: Callable[[Office], Awaitable[T]], data: Path 
     async def life() -> T:
         office = Office(state, Root(data), state.clock, lambda _: None, lapse=60.0)
         try:
-            return await scene(office)
+            return await asyncio.wait_for(scene(office), PATIENCE)
         finally:
             office.close()
 

@@ -100,7 +100,9 @@ def test_with_coordination_off_the_command_runs_and_its_run_has_no_socket() -> N
 
 
 def test_on_a_terminal_it_works_too(daemon: Living) -> None:
-    command = f"test -t 1 && {SCRIPT} coord report --outcome blocked --summary x; kill -15 $$"
+    command = (
+        f"test -t 1 && echo begun && read line && {SCRIPT} coord report --outcome blocked --summary x; kill -15 $$"
+    )
     child = pexpect.spawn(
         str(SCRIPT),
         ["coord", "run", "--task", "t", "--", "sh", "-c", command],
@@ -108,13 +110,15 @@ def test_on_a_terminal_it_works_too(daemon: Living) -> None:
         cwd=str(daemon.folder),
         timeout=PATIENCE,
     )
+    child.expect(b"begun")  # what was shown is kept; what is shown while the report is made may be or not
+    child.sendline(b"")
     child.expect(rb'"ok":true')
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 128 + signal.SIGTERM
     (kept,) = daemon.operator("evidence.list")["evidence"]
     captured = daemon.operator("evidence.show", evidence_ref=kept["evidence_ref"])["captured"]
-    assert b"idempotency-key: report-" in Path(captured["transcript"]).read_bytes()
+    assert Path(captured["transcript"]).read_bytes().startswith(b"begun\r\n")
 
 
 def test_a_run_whose_wrapper_was_killed_is_ended_by_the_daemon(daemon: Living) -> None:
@@ -155,18 +159,20 @@ def test_a_daemon_that_dies_takes_no_command_with_it_and_ends_its_run_when_it_is
 
 def test_a_run_outlives_its_daemon_with_its_transcript(daemon: Living) -> None:
     report = f"{SCRIPT} coord report --outcome success --summary done"
-    os.mkfifo(daemon.folder / "go")
-    with start(daemon, "sh", "-c", f"echo before; read line < go; echo after; {report}") as child:
+    for name in ("go", "on"):
+        os.mkfifo(daemon.folder / name)
+    with start(daemon, "sh", "-c", f"echo before; read line < go; echo after; read line < on; {report}") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"before\n"
         daemon.kill()
         daemon.start()
         (daemon.folder / "go").write_text("go\n")
         assert child.stdout.readline() == b"after\n"
+        (daemon.folder / "on").write_text("on\n")
         receipt = json.loads(child.stdout.readline())["result"]
         assert child.wait(PATIENCE) == 0
     captured = daemon.operator("evidence.show", evidence_ref=receipt["evidence_ref"])["captured"]
-    assert Path(captured["transcript"]).read_bytes().startswith(b"before\nafter\nidempotency-key: report-")
+    assert Path(captured["transcript"]).read_bytes().startswith(b"before\nafter\n")
     assert (captured["transcript_truncated"], runs(daemon)) == (False, [])
 
 
