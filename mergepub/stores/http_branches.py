@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
-from mergepub.documents import Receipt, Version
+from mergepub.documents import Receipt, Version, digest_of
 from mergepub.errors import BranchError, NotFoundError, VersionConflictError
 from mergepub.histories import (
     Branch,
@@ -66,7 +67,9 @@ class HttpBranches:
             **wire.labels(author, message),
             **wire.provenance(None, source, kind),
         }
-        return self._branch_write(self._to("PUT", BRANCHES, path, number), _either, headers, body)
+        call = self._to("PUT", BRANCHES, path, number)
+        again = None if number else partial(self._http._refuse_revival, call, digest_of(body))
+        return self._branch_write(call, _either, headers, body, in_doubt=again)
 
     def extend(
         self,
@@ -83,7 +86,7 @@ class HttpBranches:
         """See ``BranchStore.extend``."""
         named = branch if known is None else f"{branch}@{known}"
         headers = {"Mergepub-Branch": named, **_epoch(epoch), **wire.labels(author, message)}
-        return self._branch_write(self._to("POST", BRANCHES, path), _branch_receipt, headers, body, branch)
+        return self._branch_write(self._to("POST", BRANCHES, path), _branch_receipt, headers, body, branch=branch)
 
     def branches(self, path: str) -> tuple[HeadPlace, list[Branch]]:
         """See ``BranchStore.branches``."""
@@ -108,12 +111,12 @@ class HttpBranches:
     def take(self, path: str, branch: str, *, author: str) -> Branch:
         """See ``BranchStore.take``."""
         headers = {"Mergepub-Branch": branch, "Mergepub-Action": "take", **wire.labels(author, "")}
-        return self._branch_write(self._to("POST", BRANCHES, path), _branch, headers, b"", branch)
+        return self._branch_write(self._to("POST", BRANCHES, path), _branch, headers, b"", branch=branch)
 
     def abandon(self, path: str, branch: str, *, author: str, epoch: int | None = None) -> Branch:
         """See ``BranchStore.abandon``."""
         headers = {"Mergepub-Branch": branch, "Mergepub-Action": "abandon", **_epoch(epoch), **wire.labels(author, "")}
-        return self._branch_write(self._to("POST", BRANCHES, path), _branch, headers, b"", branch)
+        return self._branch_write(self._to("POST", BRANCHES, path), _branch, headers, b"", branch=branch)
 
     def decide(self, path: str, request: DecisionRequest) -> DecisionReceipt:
         """See ``BranchStore.decide``."""
@@ -136,7 +139,7 @@ class HttpBranches:
             headers["Mergepub-Approved"] = wire.encode_label(names)
         call = self._to("POST", DECISIONS, path, request.expected_head)
         seen = request.seen.branch if request.seen else ""
-        return self._branch_write(call, _receipt, headers, body, seen)
+        return self._branch_write(call, _receipt, headers, body, branch=seen)
 
     def decisions(self, path: str, *, before: int | None = None, limit: int | None = None) -> list[Decision]:
         """See ``BranchStore.decisions``."""
@@ -172,11 +175,13 @@ class HttpBranches:
         parse: Callable[[dict[str, Any]], _T],
         headers: Mapping[str, str],
         body: bytes,
+        *,
         branch: str = "",
+        in_doubt: Callable[[], None] | None = None,
     ) -> _T:
         sent = {name: value for name, value in headers.items() if value}
         with _advised(call.path, branch):
-            return self._http._ask(call, {200, 201}, _reading(parse), sent, body)
+            return self._http._ask(call, {200, 201}, _reading(parse), sent, body, in_doubt=in_doubt)
 
 
 @contextmanager

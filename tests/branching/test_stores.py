@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import pytest
 from mergepub.documents import ABSENT, Version
+from mergepub.errors import DocumentDeletedError, UnknownOutcomeError
 from mergepub.histories import CHOOSE, DecisionRequest, Place
 from mergepub.stores.http import HttpStore
 from mergepub.stores.memory import MemoryStore
@@ -83,6 +85,29 @@ def test_every_refusal_says_what_to_type_next(kept: str, served: tuple[HttpServi
         hint = refusal(call).hint or ""
         assert hint.endswith(f"mergepub {wanted.rstrip()}"), (wanted, hint)
     store.close()
+
+
+def test_a_create_whose_answer_was_lost_brings_no_deleted_document_back(
+    served: tuple[HttpService, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, _ = served
+    store, other = (HttpStore(service.url, policy=RetryPolicy.instant()) for _ in range(2))
+    exchange, lost = store._exchange, [True]
+
+    def loses(*call: Any) -> Any:
+        answer = exchange(*call)
+        if lost:
+            lost.pop()
+            other.delete("/docs/gone.md", Version(1))
+            raise UnknownOutcomeError("the connection was reset")
+        return answer
+
+    monkeypatch.setattr(store, "_exchange", loses)
+    error = refusal(lambda: store.branch("/docs/gone.md", b"one\n", ABSENT, author="ann"))
+    assert isinstance(error, DocumentDeletedError)
+    assert [row.deleted for row in other.versions("/docs/gone.md")] == [True, False]
+    store.close()
+    other.close()
 
 
 class TestHttp(BranchSuite):
