@@ -191,9 +191,10 @@ def test_a_full_disk_changes_nothing(tracked, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(disk, "write_new", full)
-    with pytest.raises(OutputError, match="No space left"):
+    with pytest.raises(OutputError, match="No space left") as caught:
         replacing.replace_file(checkout, local, b"old\n", b"new\n", replace(record, store="x"))
     monkeypatch.undo()
+    assert "make room" in (caught.value.hint or "")
     assert Path(checkout.root, "file").read_bytes() == b"old\n"
     assert checkout.load(local) == record
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -94,7 +95,9 @@ def writing(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(f"cannot write {name}: {error.strerror}", hint="see that it can be written to") from None
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "make room on that disk, and repeat the command" if is_full else "see that it can be written to"
+        raise OutputError(f"cannot write {name}: {error.strerror}", hint=hint) from None
 
 
 @contextmanager
@@ -119,6 +122,20 @@ def names_in(folder: str) -> list[str]:
             return []
 
 
+def check_real(*places: str) -> None:
+    """Refuse places that are links. mergepub makes none; through one that came along it would write elsewhere.
+
+    Raises:
+        CheckoutError: one is.
+    """
+    for place in places:
+        if os.path.islink(place):
+            raise CheckoutError(
+                f"{place} is a link, and leads to {os.path.realpath(place)}; nothing was written there",
+                hint="see where it comes from, and remove it",
+            )
+
+
 class Checkout:
     """One ``.mergepub/`` directory. Reading needs no lock: records are replaced whole."""
 
@@ -138,11 +155,13 @@ class Checkout:
         """Hold the lock; a holder that died holds it no more.
 
         Raises:
-            CheckoutError: another command holds it, for longer than ``patience`` seconds; its pid is named.
+            CheckoutError: another command holds it, for longer than ``patience`` seconds; its pid is named. Or the
+                directory is not one that mergepub made.
         """
+        check_real(self.home, *(self.inside(name) for name in names_in(self.home)))
         with writing(self.home):
             self._found()
-            fd = os.open(self.inside("lock"), os.O_RDWR | os.O_CREAT, 0o666)
+            fd = os.open(self.inside("lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             _wait_for(fd, patience)
             os.ftruncate(fd, 0)
@@ -235,6 +254,7 @@ class Checkout:
         """
         self.store(record.file, *bodies)
         folder = self.folder_of(record.file)
+        check_real(folder)
         with writing(self.home):
             disk.put(os.path.join(folder, "record.json"), to_json(record))
             self._drop_unnamed(folder, record)
@@ -242,6 +262,7 @@ class Checkout:
     def store(self, file: str, *bodies: bytes) -> None:
         """Store bodies beside the record of ``file``, durably."""
         folder = self.folder_of(file)
+        check_real(folder)
         with writing(self.home):
             disk.make_folder(folder)
             for body in bodies:
@@ -277,6 +298,7 @@ class Checkout:
     def forget(self, file: str) -> None:
         """Track ``file`` no more; its bodies go with the record."""
         folder = self.folder_of(file)
+        check_real(folder)
         with writing(self.home):
             disk.remove(os.path.join(folder, "record.json"))
             with suppress(FileNotFoundError):

@@ -17,7 +17,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub.checkout import disk
-from mergepub.checkout.home import names_in, reading, writing
+from mergepub.checkout.home import check_real, names_in, reading, writing
 from mergepub.checkout.records import MALFORMED, is_digest, typed
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, OutputError
@@ -198,6 +198,7 @@ def _leftovers(checkout: Checkout) -> Iterator[str]:
 
 
 def _sweep(folder: str) -> None:
+    check_real(folder)
     for name in os.listdir(folder):
         disk.remove(os.path.join(folder, name))
     os.rmdir(folder)

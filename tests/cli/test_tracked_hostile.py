@@ -135,6 +135,23 @@ def test_an_intent_that_names_a_file_outside_touches_nothing_there(
     assert here.read_bytes() == FIRST + b"six\n"
 
 
+@pytest.mark.parametrize("where", ["", "files", "lock", "intents", "kept", "queue", "key"])
+def test_a_link_in_the_directory_is_never_written_through(where: str, mergepub: Runner, tmp_path: Path):
+    """What a clone brought, such as .mergepub/lock, may lead to any file of its user."""
+    assert mergepub("publish", GUIDE, "--expected-version", "0", stdin=FIRST).status == 0
+    private = tmp_path.parent / f"private-{tmp_path.name}"
+    private.mkdir()
+    (private / "letter").write_bytes(b"dear\n")
+    (private / "lock").write_bytes(b"key\n")
+    place = Path(".mergepub", f"files/{key_of('guide.md')}" if where == "key" else where)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(private / "letter" if where == "lock" else private)
+    refused = mergepub("fetch", GUIDE, "-o", "guide.md")
+    assert (refused.status, "is a link" in refused.err) == (3, True)
+    assert {each.name: each.read_bytes() for each in private.iterdir()} == {"letter": b"dear\n", "lock": b"key\n"}
+    assert not Path("guide.md").exists()
+
+
 def test_a_queued_publish_that_is_not_what_its_folder_says_is_damaged(here: Path, mergepub: Runner):
     assert mergepub("publish", GUIDE, "guide.md", "--queue").status == 0
     [entry] = Path(".mergepub/queue").glob("*/entry.json")
