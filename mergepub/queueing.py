@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from mergepub import publishing
 from mergepub.branching.sending import extend
-from mergepub.calls import insist
+from mergepub.calls import branching, insist
 from mergepub.checkout import Base, queue
 from mergepub.checkout.queue import Entry, Start
 from mergepub.checkout.writers import End, Writer, save_end
@@ -28,6 +28,7 @@ from mergepub.errors import (
     ThrottledError,
     UnavailableError,
 )
+from mergepub.histories import DEFAULT, Place
 from mergepub.outcomes import Branched, MergeFacts, Outcome, Published
 from mergepub.publishing import HeldBase, MergeOptions, OnConflict
 
@@ -197,10 +198,8 @@ def _send(checkout: Checkout, opened: Callable[[str], Store], entry: Entry, poli
 
 def _publish(checkout: Checkout, store: Store, entry: Entry, policy: OnConflict | None) -> Outcome:
     body, start = queue.body_of(checkout, entry, entry.digest), entry.start
-    labels = {"author": entry.author, "message": entry.message}
     if start.branch is not None:
-        ends = {"epoch": start.epoch or None, "known": start.revision or None}
-        return extend(store, entry.path, start.branch, body, **labels, **ends)  # type: ignore[arg-type]  # two kinds of keywords in two mappings
+        return _extend(store, entry, start.branch, body)
     base = None
     if start.digest is not None:
         base = HeldBase(queue.body_of(checkout, entry, start.digest), start.incarnation, start.contained)
@@ -219,6 +218,30 @@ def _publish(checkout: Checkout, store: Store, entry: Entry, policy: OnConflict 
         allow_markers=entry.allow_markers,
         base=base,
         kind=entry.kind,
+        author=entry.author,
+        message=entry.message,
+    )
+
+
+def _extend(store: Store, entry: Entry, branch: str, body: bytes) -> Outcome:
+    """To the end of a branch; where somebody has made that very end the head meanwhile, the next version."""
+    start = entry.start
+    ends = {"epoch": start.epoch or None, "known": start.revision or None}
+    try:
+        return extend(store, entry.path, branch, body, author=entry.author, message=entry.message, **ends)
+    except BranchError as refused:
+        if refused.reason != DEFAULT:
+            raise
+        keeper = branching(store)
+        head, _ = insist(lambda: keeper.branches(entry.path))
+        if head.place != Place(branch, start.revision):
+            raise
+    return publishing.publish(
+        store,
+        entry.path,
+        body,
+        head.version,
+        allow_markers=entry.allow_markers,
         author=entry.author,
         message=entry.message,
     )

@@ -210,6 +210,20 @@ def test_a_file_that_is_edited_on_while_the_store_is_away_waits_behind_itself(
     assert bodies(mergepub)[2:] == steps
 
 
+def test_what_waits_for_a_branch_that_was_chosen_is_the_next_version(guide: bytes, mergepub: Runner) -> None:
+    answer = mergepub("publish", DOC, "--expected-version", "1", "--on-conflict", "branch", stdin=b"mine\n")
+    name = answer.out.decode().splitlines()[1].partition(": ")[2]
+    queue(mergepub, b"mine, 2\n", "--branch", name)
+    queue(mergepub, b"mine, 3\n", "--branch", name)
+    assert mergepub("decide", DOC, f"{name}@1", "--choose", "--expected-head", "2").status == 0
+    assert [row["result"] for row in entries(mergepub("sync", "--json"))] == ["sent", "sent"]
+    assert bodies(mergepub)[2:] == [b"mine\n", b"mine, 2\n", b"mine, 3\n"]
+    queue(mergepub, b"mine, 4\n", "--branch", name)
+    assert mergepub("publish", DOC, "--expected-version", "5", stdin=b"theirs\n").status == 0
+    assert [row["result"] for row in entries(mergepub("sync", "--json"))] == ["stopped"]
+    assert len(bodies(mergepub)) == 6
+
+
 def test_a_branch_of_a_store_that_is_away_waits(guide: bytes, mergepub: Runner, monkeypatch) -> None:
     monkeypatch.setenv("MERGEPUB_STORE", AWAY)
     answer = mergepub("publish", DOC, "--branch", "v1-0123456789ab", "--offline", stdin=b"x\n")
