@@ -37,7 +37,7 @@ def name_nearest(store: Store, error: NotFoundError) -> None:
         meant = f"did you mean {' or '.join(map(quote, near))}?"
         error.hint = f"{meant} else {error.hint}" if error.hint else meant
     elif known and error.hint:
-        error.hint = f"mergepub list shows what is there; {error.hint}"
+        error.hint = f"mergepub list shows what is in {store.url}; {error.hint}"
 
 
 def nothing_below(store: Store, prefix: str) -> list[str]:
@@ -51,7 +51,7 @@ def nothing_below(store: Store, prefix: str) -> list[str]:
     folders = {folder for path in _beside(store, prefix) for folder in _above(path)}
     near = get_close_matches(prefix.rstrip("/"), sorted(folders), n=1)
     place = f" {quote(near[0])}" if near else ""
-    return [said, f"hint: mergepub list{place} shows what is there"]
+    return [said, f"hint: mergepub list{place} shows what is {'there' if near else f'in {store.url}'}"]
 
 
 def file_meant(name: str, error: Exception) -> str:

@@ -49,7 +49,7 @@ def test_errors_name_the_store_and_the_token_file_too_also_in_json(mergepub: Run
     url, file = f"sqlite:///{Path('other.sqlite').absolute()}", Path("secret.txt").absolute()
     flags = f"--store {url} --token-file {file}"
     create = f"create it with: mergepub {flags} publish /nothing FILE --expected-version 0"
-    hint = f"mergepub {flags} list shows what is there; {create}"
+    hint = f"mergepub {flags} list shows what is in {url}; {create}"
     assert told.err.splitlines()[-1] == f"hint: {hint}"
     assert json.loads(told.out)["error"]["hint"] == hint
 

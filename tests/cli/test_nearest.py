@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,7 +48,8 @@ def test_a_folder_in_the_place_of_a_document_is_told_to_be_one(guide: bytes, mer
 
 
 def test_where_nothing_is_near_the_list_is_named(guide: bytes, mergepub: Runner):
-    hint = "hint: mergepub list shows what is there; create it with: mergepub publish /zzz FILE --expected-version 0\n"
+    place = f"mergepub list shows what is in sqlite:///{Path.cwd()}/store.sqlite"
+    hint = f"hint: {place}; create it with: mergepub publish /zzz FILE --expected-version 0\n"
     assert mergepub("fetch", "/zzz").err.endswith(hint)
 
 
@@ -73,12 +75,13 @@ def test_a_document_that_is_there_and_a_store_that_cannot_list_add_nothing():
 @pytest.mark.parametrize(
     ("prefix", "said"),
     [
-        ("/nowhere", "there is no document at or below /nowhere\nhint: mergepub list shows what is there\n"),
+        ("/nowhere", "there is no document at or below /nowhere\nhint: mergepub list shows what is in STORE\n"),
         ("/doc", "there is no document at or below /doc\nhint: mergepub list /docs shows what is there\n"),
         ("/dcos/", "there is no document at or below /dcos/\nhint: mergepub list /docs shows what is there\n"),
     ],
 )
 def test_a_list_of_nothing_says_so_and_is_no_error(prefix, said, guide: bytes, mergepub: Runner):
+    said = said.replace("STORE", f"sqlite:///{Path.cwd()}/store.sqlite")
     result = mergepub("list", prefix)
     assert (result.status, result.out, result.err) == (0, b"", f"mergepub: {said}")
     result = mergepub("list", prefix, "--json")
