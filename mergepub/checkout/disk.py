@@ -100,6 +100,14 @@ def name_beside(name: str) -> str:
     return os.path.join(os.path.dirname(name), f"{BESIDE}{os.urandom(8).hex()}")
 
 
+def end_of(name: str) -> str:
+    """The end of a file's name, short enough that something can be put before and after it."""
+    return os.fsencode(name)[-_LONGEST_END:].decode("utf-8", "ignore")
+
+
+_LONGEST_END = 150
+
+
 def remove(name: str) -> None:
     """Remove the file ``name`` if there is one."""
     with suppress(FileNotFoundError):

@@ -311,7 +311,9 @@ class Checkout:
     def keep(self, file: str, body: bytes, what: str = "") -> str:
         """Keep ``body``, which was in ``file``, for good; the name under which it is kept."""
         stamp = time.strftime("%Y%m%dT%H%M%S")
-        name = "-".join(part for part in (stamp, digest_of(body)[:8], what, os.path.basename(file)) if part)
+        name = "-".join(
+            part for part in (stamp, digest_of(body)[:8], what, disk.end_of(os.path.basename(file))) if part
+        )
         place = self.inside("kept", name)
         with writing(self.home):
             disk.make_folder(self.inside("kept"))

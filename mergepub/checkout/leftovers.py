@@ -33,7 +33,7 @@ def copies_beside(local: Local, bodies: dict[str, bytes]) -> Iterator[dict[str, 
     """
     folder = disk.name_beside(local.target)
     stem, suffix = os.path.splitext(os.path.basename(local.target))
-    names = {kind: os.path.join(folder, f"{stem[:200]}.{kind.lower()}{suffix[:40]}") for kind in bodies}
+    names = {kind: os.path.join(folder, f"{disk.end_of(stem)}.{kind.lower()}{suffix[:20]}") for kind in bodies}
     with writing(local.name):
         os.mkdir(folder, 0o700)
     held = os.open(folder, os.O_RDONLY)

@@ -238,6 +238,20 @@ def test_patch_takes_the_diff_of_a_file_of_any_name(name: str, here: Path, merge
     assert Path(name).read_bytes() == FIRST.replace(b"two", b"2")
 
 
+@pytest.mark.parametrize("stem", ["n" * 250, "ü" * 125, "\udcff" * 250], ids=["n", "ue", "bytes"])
+def test_the_longest_names_are_kept_and_mended_too(stem: str, here: Path, mergepub: Runner):
+    name = f"{stem}.md"
+    assert mergepub("fetch", GUIDE, "-o", name).status == 0
+    Path(name).write_bytes(FIRST.replace(b"one", b"eins"))
+    assert mergepub("publish", GUIDE, "--expected-version", "1", stdin=FIRST.replace(b"one", b"uno")).status == 0
+    assert mergepub("pull", name).status == 3
+    assert mergepub("resolve", name, "--tool", 'cat "$LOCAL" "$REMOTE" > "$MERGED"').status == 0
+    assert Path(name).read_bytes() == FIRST.replace(b"one", b"eins") + FIRST.replace(b"one", b"uno")
+    Path(name).write_bytes(b"edited\n")
+    assert mergepub("fetch", GUIDE, "-o", name, "--force").status == 0
+    assert [each.read_bytes() for each in Path(".mergepub/kept").iterdir()] == [b"edited\n"]
+
+
 # ── files that were renamed ─────────────────────────────────────────────────────────────────────────────────────────
 
 
