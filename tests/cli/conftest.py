@@ -41,6 +41,8 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("MERGEPUB_AUTHOR", "tess@desk")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
+    for name in [name for name in os.environ if name.startswith("MERGEPUB_")]:
+        del os.environ[name]  # a command puts --token-file there for the stores of its process, which ends
     gc.enable()  # the fast path turns it off, for its process ends
 
 
