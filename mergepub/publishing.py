@@ -136,6 +136,18 @@ def publish(
         raise explained(refused, body) from refused
 
 
+def check_body(
+    store: Store, path: str, body: bytes, expected: int, *, allow_markers: bool = False, base: HeldBase | None = None
+) -> None:
+    """Refuse what ``publish`` refuses of a body before it writes anything.
+
+    Raises:
+        InputError: a body over the limit; unresolved conflict blocks.
+    """
+    task = _Task(store, path, body, expected, "", "", None, DEFAULT_MERGE, None, None, base)
+    _check_task(task, allow_markers=allow_markers)
+
+
 def _check_task(task: _Task, *, allow_markers: bool) -> None:
     _check_size(task.store, task.body, "body")
     if task.favour or task.options != DEFAULT_MERGE:

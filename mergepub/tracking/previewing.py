@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
+from mergepub import publishing
 from mergepub.checkout import queue
 from mergepub.checkout.records import NO_DOCUMENT
 from mergepub.checkout.replacing import pending
 from mergepub.documents import digest_of
 from mergepub.errors import NotFoundError
-from mergepub.outcomes import Overlap, Refused
-from mergepub.publishing import DEFAULT_MERGE
+from mergepub.outcomes import Mismatch, Overlap, Refused
+from mergepub.publishing import DEFAULT_MERGE, HeldBase
 from mergepub.tracking.pulling import merge_with
 from mergepub.tracking.pushing import Pushed, base_for, newest
 from mergepub.tracking.stale import judge, refusal, warning
@@ -19,7 +20,7 @@ from mergepub.tracking.work import Work, block_line, head_of, is_exactly, number
 from mergepub.values import dataclass
 
 if TYPE_CHECKING:
-    from mergepub.checkout import Checkout, Local, Record
+    from mergepub.checkout import Base, Checkout, Local, Record
     from mergepub.documents import Document
     from mergepub.stores.contract import BranchStore, Store
     from mergepub.tracking.sending import How
@@ -166,8 +167,11 @@ def _newer(work: Work) -> int | None:
 
 
 def _preview(work: Work, ours: bytes, how: How) -> Pushed:
-    name, path, base = work.local.name, work.record.path, work.record.base
-    notices = (*_waiting(work), *_judged(work, ours, how))
+    name, path = work.local.name, work.record.path
+    base, warnings = _judged(work, ours, how)
+    notices = (*_waiting(work), *warnings)
+    held = HeldBase(work.body(base.digest), base.incarnation, base.contained)
+    publishing.check_body(work.store, path, ours, base.version, allow_markers=how.allow_markers, base=held)
     if base == NO_DOCUMENT and newest(work.store, path) is None:
         return Pushed(name, path, "published", version=1, notices=notices)
     head = head_of(work.store, work.record)
@@ -175,7 +179,7 @@ def _preview(work: Work, ours: bytes, how: How) -> Pushed:
         return Pushed(name, path, "conflicted", head, version=head.current_version, notices=notices)
     if is_exactly(base, number_of(head)):
         return Pushed(name, path, "published", version=number_of(head) + 1, notices=notices)
-    return _preview_merge(work, ours, head, how, notices)
+    return replace(_preview_merge(work, base, ours, head, how), notices=notices)
 
 
 def _waiting(work: Work) -> tuple[str, ...]:
@@ -184,24 +188,30 @@ def _waiting(work: Work) -> tuple[str, ...]:
     return (f"what waits of {work.record.path} in the queue would be sent first, so more may come of it than is said",)
 
 
-def _judged(work: Work, ours: bytes, how: How) -> tuple[str, ...]:
+def _judged(work: Work, ours: bytes, how: How) -> tuple[Base, tuple[str, ...]]:
+    """What FILE would be merged from, and the warnings about it."""
+    base = work.record.base
     if how.allow_revert:
-        return ()
+        return base, ()
     verdict = judge(work.record, ours, work.body)
     if verdict.base and not how.stale:
         raise refusal(work.local, work.record)
-    return (warning(work.local, verdict.lines),) if verdict.lines else ()
+    return verdict.base or base, (warning(work.local, verdict.lines),) if verdict.lines else ()
 
 
-def _preview_merge(work: Work, ours: bytes, head: Document, how: How, notices: tuple[str, ...]) -> Pushed:
+def _preview_merge(work: Work, base: Base, ours: bytes, head: Document, how: How) -> Pushed:
     name, path, number = work.local.name, work.record.path, number_of(head)
-    merged = merge_with(work, work.record.base, ours, head, how.merge_options)
+    if ours == head.body and not base.contained and number == base.version + 1:
+        return Pushed(name, path, "published", version=number)  # the store takes it for a repeated publish
+    if how.on_conflict == "fail" and not (base.contained and base.version == number):
+        return Pushed(name, path, "conflicted", Mismatch(base.version, number), version=number)
+    merged = merge_with(work, base, ours, head, how.merge_options, favour=how.favour)
     if isinstance(merged, Refused):
-        return Pushed(name, path, "conflicted", merged, version=number, notices=notices)
-    if merged.conflicts and not how.favour:
-        base, count = work.record.base.version, merged.conflicts
-        overlap = Overlap(base, number, count, merged.marker_size, merged.body, tuple(merged.unterminated))
-        return Pushed(name, path, "conflicted", overlap, version=number, newer=number, notices=notices)
+        return Pushed(name, path, "conflicted", merged, version=number)
+    if merged.conflicts:
+        unterminated = tuple(merged.unterminated)
+        overlap = Overlap(base.version, number, merged.conflicts, merged.marker_size, merged.body, unterminated)
+        return Pushed(name, path, "conflicted", overlap, version=number, newer=number)
     if merged.body == head.body:
-        return Pushed(name, path, "unchanged", version=number, notices=notices)
-    return Pushed(name, path, "merged", version=number + 1, updated=how.update, notices=notices)
+        return Pushed(name, path, "unchanged", version=number, updated=how.update and ours != head.body)
+    return Pushed(name, path, "merged", version=number + 1, updated=how.update)

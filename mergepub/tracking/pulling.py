@@ -11,7 +11,7 @@ from mergepub.checkout.replacing import replace_file
 from mergepub.documents import EVENTS, digest_of
 from mergepub.errors import BinaryBodyError, CheckoutError
 from mergepub.outcomes import Overlap, Refused
-from mergepub.publishing import DEFAULT_MERGE, MergeOptions
+from mergepub.publishing import DEFAULT_MERGE, Favour, MergeOptions
 from mergepub.tracking.arrivals import settle
 from mergepub.tracking.sending import unless_stale
 from mergepub.tracking.work import Work, block_line, exactly, head_of, is_exactly, number_of, refuse_conflict, ways_out
@@ -84,7 +84,9 @@ def _pull(work: Work, options: MergeOptions, *, stale: bool, allow_revert: bool)
     return Pulled(number, changed=merged.body != ours, edited=merged.body != head.body)
 
 
-def merge_with(work: Work, base: Base, ours: bytes, head: Document, options: MergeOptions) -> Merged | Refused:
+def merge_with(
+    work: Work, base: Base, ours: bytes, head: Document, options: MergeOptions, *, favour: Favour | None = None
+) -> Merged | Refused:
     """The three-way merge of FILE and the head."""
     from mergepub.merge import diff3  # noqa: PLC0415 - most pulls have nothing to merge
 
@@ -99,6 +101,8 @@ def merge_with(work: Work, base: Base, ours: bytes, head: Document, options: Mer
             adjacent=options.adjacent,
             granularity=options.granularity,
             style=options.style,
+            favour=favour,
+            union_first="theirs",
             labels=options.labels,
             marker_size=options.marker_size,
             engine=options.engine,

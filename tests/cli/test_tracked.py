@@ -457,6 +457,36 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(here: Path, others,
     os.chdir(Path("/"))
 
 
+@pytest.mark.parametrize(
+    ("edit_here", "edit_there", "options", "code"),
+    [
+        ((b"one", b"1"), (b"five", b"5"), [], 0),
+        ((b"one", b"1"), (b"five", b"5"), ["--on-conflict", "fail"], 3),
+        ((b"one", b"1"), (b"five", b"5"), ["--no-update"], 0),
+        ((b"one", b"1"), (b"one", b"uno"), [], 3),
+        ((b"one", b"1"), (b"one", b"uno"), ["--on-conflict", "fail"], 3),
+        ((b"one", b"1"), (b"one", b"uno"), ["--ours"], 0),
+        ((b"one", b"1"), (b"one", b"uno"), ["--theirs"], 0),
+        ((b"one", b"1"), (b"one", b"1"), [], 0),
+        ((b"one", b"<<<<<<< a\n=======\n>>>>>>> b"), (b"five", b"5"), [], 2),
+        ((b"one", b"<<<<<<< a\n=======\n>>>>>>> b"), (b"five", b"5"), ["--allow-markers"], 0),
+    ],
+)
+def test_a_dry_run_says_of_a_file_what_the_push_then_does(  # noqa: PLR0917 - what differs
+    edit_here, edit_there, options, code, here: Path, others, mergepub: Runner
+):
+    edit(here, *edit_here)
+    others(*edit_there)
+    results = [mergepub("push", "guide.md", "--json", *options, *more) for more in (["--dry-run"], [])]
+    assert [result.status for result in results] == [code, code]
+    told = []
+    for result in results:
+        envelope = json.loads(result.out)
+        [file] = (envelope.get("result") or envelope["error"])["files"]
+        told.append({key: file.get(key) for key in ("result", "version", "updated", "reason", "conflicts", "line")})
+    assert told[0] == told[1]
+
+
 def test_a_dry_run_makes_no_directory(scratch: Path, mergepub: Runner):
     Path("new.md").write_bytes(b"new\n")
     mergepub("publish", "/x", "--expected-version", "0", stdin=b"x\n")
