@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from mergepub.errors import VersionConflictError
+from mergepub.errors import InvalidStoreError, VersionConflictError
 from mergepub.histories import (
     ABANDONED,
     OPEN,
@@ -93,8 +93,20 @@ def head_place(head: Head) -> HeadPlace:
 
 
 def places(parents: str) -> tuple[Place, ...]:
-    """The ``BRANCH@R`` lines of a revision."""
-    return tuple(Place(name, int(number)) for name, _, number in (line.partition("@") for line in parents.split()))
+    """The ``BRANCH@R`` lines of a revision.
+
+    Raises:
+        InvalidStoreError: they are none.
+    """
+    try:
+        return tuple(Place(name, int(number)) for name, _, number in (line.partition("@") for line in parents.split()))
+    except ValueError:
+        raise damaged("what a revision was made from") from None
+
+
+def damaged(what: str) -> InvalidStoreError:
+    """Something of a branch or a decision is not what was written."""
+    return InvalidStoreError(f"{what} is damaged in the store", hint="mergepub verify")
 
 
 def find_branch(tx: Transaction, path: str, name: str) -> Row:

@@ -40,7 +40,7 @@ from mergepub.stores.sql import (
     put_version,
     swap_head,
 )
-from mergepub.stores.sqlbranches import Row, find_branch
+from mergepub.stores.sqlbranches import Row, damaged, find_branch
 from mergepub.values import dataclass
 
 _DECISION = """SELECT m.number, m.incarnation, m.strategy, m.head_version, h.name, m.head_revision, b.name,
@@ -306,11 +306,22 @@ def _kept(row: tuple[Any, ...]) -> _Kept:
         resolver,
         reason,
         modified,
-        tuple(json.loads(approved)),
+        tuple(_loaded(approved, list, "what a decision approved")),
         bool(effects),
         undoes,
     )
-    return _Kept(decision, json.loads(states), head_id, result_id, branch_id)
+    changed = _loaded(states, dict, "what a decision did to branches")
+    return _Kept(decision, changed, head_id, result_id, branch_id)
+
+
+def _loaded(text: str, kind: type, what: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, kind):
+        raise damaged(what)
+    return value
 
 
 def decisions(tx: Transaction, path: str, before: int | None, limit: int | None) -> list[Decision]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mergepub.documents import ABSENT, Version, digest_of
+from mergepub.errors import InvalidStoreError
 from mergepub.histories import CHOOSE, CONTINUE, REBASE, REJECT, UNDO, DecisionRequest, Place
 from mergepub.stores.postgres import PostgresStore
 from mergepub.stores.sqldecisions import COLUMNS, decision_link
@@ -133,6 +134,24 @@ def test_a_branch_that_was_changed_is_reported(store: SqliteStore, tmp_path: Pat
     tamper(tmp_path, statement)
     found = list(store.verify(DOC))
     assert any(said in fault for fault in found), found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE revisions SET parents = 'zz'",
+        "UPDATE merge_decisions SET approved = '7'",
+        "UPDATE merge_decisions SET approved = ''",
+        "UPDATE merge_decisions SET states = '[]'",
+    ],
+)
+def test_what_cannot_be_read_is_damage_and_leads_to_verify(store: SqliteStore, tmp_path: Path, statement: str) -> None:
+    tamper(tmp_path, statement)
+    with pytest.raises(InvalidStoreError) as refused:
+        store.branches(DOC)
+        store.decisions(DOC)
+    assert refused.value.hint == "mergepub verify"
+    assert list(store.verify(DOC))
 
 
 def test_a_version_that_jumps_without_a_decision_is_reported(store: SqliteStore, tmp_path: Path) -> None:
