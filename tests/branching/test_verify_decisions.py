@@ -148,8 +148,7 @@ def test_a_branch_that_was_changed_is_reported(store: SqliteStore, tmp_path: Pat
 def test_what_cannot_be_read_is_damage_and_leads_to_verify(store: SqliteStore, tmp_path: Path, statement: str) -> None:
     tamper(tmp_path, statement)
     with pytest.raises(InvalidStoreError) as refused:
-        store.branches(DOC)
-        store.decisions(DOC)
+        (store.branches if "parents" in statement else store.decisions)(DOC)
     assert refused.value.hint == "mergepub verify"
     assert list(store.verify(DOC))
 
