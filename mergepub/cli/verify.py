@@ -37,6 +37,8 @@ def verify_command(context: click.Context, /, path: str | None, **given: Any) ->
     faults = verify(store_url(context), path)
     for fault in faults:
         say(f"mergepub: {fault}")
+    if faults:
+        say("hint: the store was changed past mergepub, or its disk fails: go back to a copy that verifies")
     if given["json"]:
         write_json(_report(faults))
     elif not faults:

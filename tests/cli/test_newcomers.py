@@ -359,6 +359,7 @@ def test_bytes_for_a_name_in_a_store_are_a_fault_and_no_trace(guide: bytes, merg
     assert (found.status, found.out) == (3, b"")
     assert f"mergepub: {DOC}: " in found.err
     assert "the column name of branches holds a value of the type blob, not text" in found.err
+    assert found.err.splitlines()[-1].startswith("hint: ")
     for call in (("publish", DOC, "--expected-version", "2"), ("append", DOC), ("fetch", DOC), ("log", DOC)):
         result = mergepub(*call, stdin=b"x\n")
         assert result.status in {0, 3}
