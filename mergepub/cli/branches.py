@@ -53,7 +53,7 @@ def branches_command(context: click.Context, /, path: str, state: tuple[str, ...
     else:
         head = found.head
         write_stdout(painted(status.block_of({"head": head.version, "branch": str(head.place)})))
-        show(status_branches.BRANCH_HEADING, [status_branches.branch_row(row) for row in rows])
+        show(status_branches.BRANCH_HEADING, [status_branches.branch_row(row) for row in rows], whole=("branch",))
     for line in status_branches.overview_hints(found):
         say(line)
     return 0

@@ -46,5 +46,5 @@ def decisions_command(context: click.Context, /, path: str, limit: int | None, *
         say(f"mergepub: nothing has been decided about {path} yet")
         say(f"hint: mergepub branches {quote(path)}")
     else:
-        show(DECISION_HEADING, [decision_row(row) for row in rows])
+        show(DECISION_HEADING, [decision_row(row) for row in rows], whole=("decision", "branch"))
     return 0

@@ -86,11 +86,14 @@ def _listed_row(row: Listed) -> tuple[str, ...]:
     return str(row.version), row.modified, f"{row.path} ({', '.join(notes)})" if notes else row.path
 
 
-def show(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows: a table with its heading on a terminal, aligned columns without one in a pipe."""
+def show(heading: Sequence[str], rows: Sequence[Sequence[str]], *, whole: Sequence[str] = ()) -> None:
+    """Print rows: a table with its heading on a terminal, aligned columns without one in a pipe.
+
+    Where a terminal is narrow, columns are folded; those that ``whole`` names are typed again, and stay in one piece.
+    """
     clean = [[printable(cell) for cell in row] for row in rows]
     if colourful() and clean:
-        _show_table(heading, clean)
+        _show_table(heading, clean, whole)
     else:
         write_stdout(columns(clean).encode("utf-8", "backslashreplace"))
 
@@ -102,7 +105,7 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _show_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _show_table(heading: Sequence[str], rows: Sequence[Sequence[str]], whole: Sequence[str]) -> None:
     import io
 
     from rich.box import SIMPLE_HEAD
@@ -110,7 +113,9 @@ def _show_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*heading, box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD)
+    for name in heading:
+        table.add_column(name, overflow="fold", no_wrap=name in whole)
     for row in rows:
         table.add_row(*map(Text, row))  # as text: what writers wrote is no markup
     console = Console(file=io.StringIO(), force_terminal=True)

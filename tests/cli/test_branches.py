@@ -146,6 +146,14 @@ def test_branches_shows_heads_ancestor_owners_and_counts(branch: str, mergepub: 
     assert row["owners"] == [{"name": "tess@desk", "epoch": 1, "revision": 1}]
 
 
+def test_on_a_narrow_terminal_a_branch_is_shown_as_it_is_typed(branch: str) -> None:
+    child = pexpect.spawn(str(SCRIPT), ["branches", DOC], encoding="utf-8", timeout=20, dimensions=(24, 60))
+    child.expect(rf"open .*{branch}@1 ")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
 def test_a_branch_shows_what_it_changed(branch: str, mergepub: Runner) -> None:
     answer = mergepub("branch", "show", DOC, branch, "--diff")
     assert answer.out.startswith(f"--- main@1\n+++ {branch}\n@@".encode())
