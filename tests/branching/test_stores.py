@@ -87,6 +87,24 @@ def test_every_refusal_says_what_to_type_next(kept: str, served: tuple[HttpServi
     store.close()
 
 
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_clock_that_is_set_back_puts_nothing_before_what_it_follows(kind: str, tmp_path: Path) -> None:
+    times = (f"2026-01-01T00:00:{second:02}.000000Z" for second in range(50, 0, -1))
+    clock = times.__next__
+    store = MemoryStore(clock=clock) if kind == "memory" else SqliteStore(tmp_path / "store.sqlite", clock=clock)
+    suite, path = BranchSuite(), "/docs/guide.md"
+    store.publish(path, b"one\n", ABSENT)
+    store.publish(path, b"two\n", Version(1))
+    names = [suite.branch(store, b"%d\n" % i).branch for i in range(2)]
+    for name in names:
+        suite.decide(store, "reject", 2, Place(name, 1))
+    times_of = [row.modified for row in reversed(store.decisions(path))]
+    assert times_of == sorted(times_of)
+    assert all(store.revision(path, name).modified >= store.revision(path, "main", 1).modified for name in names)
+    assert list(store.verify()) == []
+    store.close()
+
+
 def test_a_create_whose_answer_was_lost_brings_no_deleted_document_back(
     served: tuple[HttpService, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
