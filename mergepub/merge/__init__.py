@@ -11,17 +11,20 @@ engineer, the way of a merge from top to bottom:
    and Its Variations*, 1986). Where they are dense, a window of lines is split, stripped of lines that the other side
    lacks, cut at lines that are unique on both sides (``anchors.py``, Bram Cohen's patience diff), and solved exactly
    between these cuts (``lcs.py``: Hunt and Szymanski 1977; bit-parallel rows, Crochemore et al. 2001, Hyyrö 2004).
-   Lines are numbers there, and the base's are numbered once for both scripts (``dense.py``).
+   Lines are numbers there, and the base's are numbered once for both scripts (``dense.py``). Two kinds of texts are
+   told early, since they are common and the long way is not needed: those that share nothing but blank lines, and those
+   that were edited in their places, where the numbers of the shared lines ascend as they are.
 3. The scripts are made canonical: pure insertions and deletions slide down as far as they go (``slide.py``), so that
    the same insertion made by both sides stands at the same point; matches of weak lines inside a rewritten block are
    given up (``weak.py``), so that one blank line never holds two halves of a rewrite apart.
-4. One walk over both scripts groups the hunks that concern each other and makes *regions* of them (``regions.py``): a
-   kind and three byte ranges. This value stands between the algorithm and every output. What conflicts is decided in
-   two predicates there and nowhere else. (S. Khanna, K. Kunal and B. Pierce, *A Formal Investigation of Diff3*, 2007,
+4. One walk over both scripts groups the hunks that concern each other and makes *changes* of them (``regions.py``): a
+   kind and three byte ranges, in one flat tuple. This value stands between the algorithm and every output; regions,
+   which cover what did not change too, are made of it for who asks. What conflicts is decided in two predicates there
+   and nowhere else. (S. Khanna, K. Kunal and B. Pierce, *A Formal Investigation of Diff3*, 2007,
    say what a line merge can promise and what it cannot.)
 5. Where two sides clash, other scripts of the same length may not (``ties.py``); and on request different words of the
    same lines may merge (``words.py``): the same scripts and the same walk, with words for lines.
-6. ``render.py`` turns regions into bytes: three styles, three favours, the marker size at which no text can be mistaken
+6. ``render.py`` turns changes into bytes: three styles, three favours, the marker size at which no text can be mistaken
    for a marker. ``markers.py`` writes marker lines and reads them back; a test takes every merge through both.
 
 No step reads all of a body that a step before has read, if it can be helped: what did not change is searched once, in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _bisect import bisect_left
 from _operator import eq, ne
 from itertools import accumulate, compress, count, repeat
 
@@ -10,7 +11,7 @@ from mergepub.merge.weak import without_weak_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     Hunk = tuple[int, int, int, int]
     KeptLines = dict[str, "Numbered"]
@@ -24,25 +25,33 @@ class Numbered:
     Numbers, because all later steps together touch every line a dozen times, and 5,000 of them fit into the processor's
     nearer memory where 5,000 lines do not.
 
-    Attributes: ``lines`` the texts; ``numbers`` the number of each text; ``ids`` the lines as numbers; ``start`` where
-    in the body the first of them stands; ``blank`` the number of the blank line, 0 where there is none.
+    Attributes: ``lines`` the texts; ``numbers`` the number of each text; ``start`` where in the body the first of them
+    stands; ``blank`` the number of the blank line, 0 where there is none. All else is worked out when it is first asked
+    for: texts that are quite unlike, or edited in their places, need only some of it.
     """
 
-    __slots__ = ("_blanks", "_repeated", "_starts", "blank", "ids", "lines", "numbers", "start")
+    __slots__ = ("_blanks", "_ids", "_repeated", "_starts", "blank", "lines", "numbers", "start")
 
     def __init__(self, body: bytes, start: int, end: int) -> None:
         self.lines = split_lines(body, start, end)
         self.numbers = dict(zip(self.lines, range(1, len(self.lines) + 1), strict=True))
-        self.ids = list(map(self.numbers.__getitem__, self.lines))
         self.blank = self.numbers.get(_BLANK, 0)
         self.start = start
+        self._ids: list[int] | None = None
         self._starts: list[int] | None = None
         self._blanks: list[int] | None = None
         self._repeated: set[int] | None = None
 
     @property
+    def ids(self) -> list[int]:
+        """The lines as numbers."""
+        if self._ids is None:
+            self._ids = list(map(self.numbers.__getitem__, self.lines))
+        return self._ids
+
+    @property
     def starts(self) -> list[int]:
-        """Where the lines start, and where the last one ends; worked out when it is first asked for."""
+        """Where the lines start, and where the last one ends."""
         if self._starts is None:
             self._starts = _starts(self.lines, self.start)
         return self._starts
@@ -51,14 +60,18 @@ class Numbered:
     def blanks(self) -> list[int]:
         """Which lines, from 1, are blank."""
         if self._blanks is None:
-            self._blanks = list(compress(count(1), map(eq, self.ids, repeat(self.blank))))
+            self._blanks = list(compress(count(1), map(eq, self.lines, repeat(_BLANK))))
         return self._blanks
 
     @property
     def repeated(self) -> set[int]:
-        """The numbers of the texts, but for the blank one, that stand more than once: all but the last are larger."""
+        """The numbers of the texts, but for the blank one, that stand more than once."""
         if self._repeated is None:
-            self._repeated = set(compress(self.ids, map(ne, self.ids, count(1)))) - {self.blank}
+            blank_too_many = len(self.blanks) - (self.blank > 0)
+            if len(self.numbers) + blank_too_many == len(self.lines):
+                self._repeated = set()
+            else:  # the number of a text is that of its last line
+                self._repeated = set(compress(self.ids, map(ne, self.ids, count(1)))) - {self.blank}
         return self._repeated
 
 
@@ -104,16 +117,18 @@ def dense_hunks(
     """
     a0, a1, b0, b1 = box
     known, above, below = _numbered(a, a0, a1, kept)
-    ids_a = known.ids[above:below]
     lines_b = split_lines(b, b0, b1)
     ids_b = list(map(known.numbers.get, lines_b))
-    if at_least and bytes(map(set(ids_b).__contains__, ids_a)).find(b"\1" * at_least) < 0:
+    if at_least and bytes(map(set(ids_b).__contains__, known.ids[above:below])).find(b"\1" * at_least) < 0:
         return [box]
     if weak_rule and not at_least and not any(map(known.blank.__ne__, filter(None, ids_b))):
-        return _unlike_hunks(known.lines[above:below], lines_b, box)
+        blanks = known.blanks[bisect_left(known.blanks, above + 1) : bisect_left(known.blanks, below + 1)]
+        rows = [number - above - 1 for number in blanks]
+        columns = list(compress(count(), ids_b))
+        return _unlike_hunks(known.lines[above:below], lines_b, (rows, columns), box)
     in_order = matched_in_order(known, ids_b, above, below)
     first = 1 if in_order else -above  # the number of the first line of `a`
-    rows, columns = in_order or matched_lines(ids_a, ids_b, known.blank)
+    rows, columns = in_order or matched_lines(known.ids[above:below], ids_b, known.blank)
     rows.append(below + first)
     columns.append(len(lines_b))
     at_a, at_b = known.starts, _starts(lines_b, b0)
@@ -127,19 +142,20 @@ def dense_hunks(
     return hunks
 
 
-def _unlike_hunks(lines_a: list[bytes], lines_b: list[bytes], box: tuple[int, int, int, int]) -> list[Hunk]:
-    """The hunks of two texts that share nothing but blank lines, without those blank lines that change outweighs.
+def _unlike_hunks(
+    lines_a: list[bytes], lines_b: list[bytes], blanks: tuple[list[int], list[int]], box: tuple[int, int, int, int]
+) -> list[Hunk]:
+    """The hunks of two texts that share nothing but these blank lines, without those that change outweighs.
 
     The first blank line belongs to the first, and so on, until one side has no more: no hunk could slide from there,
     and what is rewritten is counted in lines, without looking at any text again.
     """
-    rows, columns = (list(compress(range(len(lines)), map(eq, lines, repeat(_BLANK)))) for lines in (lines_a, lines_b))
     end_a, end_b = len(lines_a), len(lines_b)
     hunks: list[Hunk] = []
     sizes: list[int] = []
     gaps: list[int] = []
     i0 = j0 = run = 0
-    for i, j in [*zip(rows, columns, strict=False), (end_a, end_b)]:
+    for i, j in [*zip(*blanks, strict=False), (end_a, end_b)]:
         old, new = i - i0, j - j0
         if old or new:
             hunks.append((i0, i, j0, j))
@@ -154,17 +170,19 @@ def _unlike_hunks(lines_a: list[bytes], lines_b: list[bytes], box: tuple[int, in
     kept = without_weak_runs(hunks, sizes, gaps[1:])
     at_a = _places(lines_a, [n for i0, i1, _, _ in kept for n in (i0, i1)], box[:2])
     at_b = _places(lines_b, [n for _, _, j0, j1 in kept for n in (j0, j1)], box[2:])
-    return [(next(at_a), next(at_a), next(at_b), next(at_b)) for _ in kept]
+    return list(zip(at_a[::2], at_a[1::2], at_b[::2], at_b[1::2], strict=True))
 
 
-def _places(lines: list[bytes], numbers: Iterable[int], span: tuple[int, int]) -> Iterator[int]:
+def _places(lines: list[bytes], numbers: Iterable[int], span: tuple[int, int]) -> list[int]:
     """Where the lines of these numbers start, which ascend, in a text that stands there in its body."""
     at, end = span
     done = 0
+    places: list[int] = []
     for n in numbers:
         at = at + sum(map(len, lines[done:n])) if n < len(lines) else end
         done = n
-        yield at
+        places.append(at)
+    return places
 
 
 def _numbered(a: bytes, start: int, end: int, kept: KeptLines | None) -> tuple[Numbered, int, int]:

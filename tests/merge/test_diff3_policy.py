@@ -388,6 +388,14 @@ def test_a_joint_that_begins_inside_a_conflict_leaves_the_insertion_just_above_i
     assert merged.body.startswith(b"new\n<<<<<<< ours\n1\n2\nO3\n=======\nT1\n")
 
 
+def test_conflicts_that_a_higher_place_dissolves_are_dissolved_one_by_one() -> None:
+    between = b"kept one\nkept two\n"
+    base, ours, theirs = b"a\n\n\n", b"\n\n\n", b"a\nc\n\n\n"
+    assert clean(base, ours, theirs) == b"\nc\n\n\n"
+    merged = clean(base + between + base, ours + between + ours, theirs + between + theirs)
+    assert merged == b"\nc\n\n\n" + between + b"\nc\n\n\n"
+
+
 def test_an_insertion_beside_an_edited_unterminated_last_line_conflicts() -> None:
     assert diff3(b"l1\nl2", b"l1\nnew\nl2", b"l1\nL2").conflicts == 1
     assert diff3(b"l1\nl2", b"l1\nnew\nl2", b"l1\nL2\n").conflicts == 1
