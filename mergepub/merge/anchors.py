@@ -74,7 +74,7 @@ def matched_in_order(known: Numbered, b: Sequence[int | None], above: int, below
     rows, columns = list(compress(left_b, anchored)), list(compress(all_columns, anchored))
     if not rows or rows[0] <= above or rows[-1] > below or not _ascending(rows):
         return None
-    if not known.repeated.isdisjoint(rows):
+    if known.repeated and not known.repeated.isdisjoint(rows):
         return None
     from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
 
