@@ -46,6 +46,8 @@ def trimmed(found: list[Change], ours: bytes, theirs: bytes) -> list[Change]:
             or (ours[o1 - 2] == theirs[t1 - 2] and (ours[o1 - 2] == _NEWLINE or ours[o1 - 3] == theirs[t1 - 3]))
         )
     ]
+    if not agreeing:
+        return found
     result: list[Change] = []
     done = 0
     for k in agreeing:

@@ -11,9 +11,11 @@ from mergepub.merge.lines import common_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     Hunk = tuple[int, int, int, int]
+
+_FEW = 16  # hunks; of these, all are looked at sooner than chosen
 
 
 def canonical(a: bytes, b: bytes, hunks: Iterable[Hunk]) -> list[Hunk]:
@@ -31,12 +33,7 @@ def canonical(a: bytes, b: bytes, hunks: Iterable[Hunk]) -> list[Hunk]:
         the canonical script: ordered, never touching, everything between hunks equal.
     """
     hunks = list(hunks)
-    next_starts = [start for start, _, _, _ in hunks[1:]] + [-1]
-    loose = [
-        k
-        for k, ((a0, a1, b0, b1), next_start) in enumerate(zip(hunks, next_starts, strict=False))
-        if a0 == a1 or b0 == b1 or a1 == next_start
-    ]
+    loose: Sequence[int] = range(len(hunks)) if len(hunks) < _FEW else _loose(hunks)
     if not loose:
         return hunks
     view_a, view_b = memoryview(a), memoryview(b)
@@ -60,6 +57,16 @@ def canonical(a: bytes, b: bytes, hunks: Iterable[Hunk]) -> list[Hunk]:
             hunk = (a0 + shift, a1, b0 + shift, b1)  # joined with the one below, looked at again
     below.reverse()
     return hunks[:done] + below
+
+
+def _loose(hunks: list[Hunk]) -> list[int]:
+    """Which of the hunks are pure or touch the next."""
+    next_starts = [start for start, _, _, _ in hunks[1:]] + [-1]
+    return [
+        k
+        for k, ((a0, a1, b0, b1), next_start) in enumerate(zip(hunks, next_starts, strict=True))
+        if a0 == a1 or b0 == b1 or a1 == next_start
+    ]
 
 
 def _room(text: bytes, view: memoryview, start: int, end: int, gap: int) -> int:

@@ -48,7 +48,10 @@ def weak_lines(text: bytes) -> int:
 
 def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     """Join hunks over matched weak lines that are outweighed by the changes on both their sides."""
-    beside, gaps = _beside(_weak_gaps(a, hunks))
+    weak_gaps = _weak_gaps(a, hunks)
+    if not weak_gaps:
+        return hunks
+    beside, gaps = _beside(weak_gaps)
     outweighed = _outweighed(_rewritten(a, b, [hunks[k] for k in beside]), gaps)
     return _joined(hunks, list(compress(beside, outweighed)))
 
