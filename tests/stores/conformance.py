@@ -119,7 +119,8 @@ def at_once(calls: list[Callable[[], Receipt]]) -> list[Receipt | MergepubError]
 
 
 def started(*arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, str(WRITER), *arguments], stdout=subprocess.PIPE)
+    # Without a buffer: what is read ahead of a first line would be lost to ``acknowledged``.
+    return subprocess.Popen([sys.executable, str(WRITER), *arguments], stdout=subprocess.PIPE, bufsize=0)
 
 
 def acknowledged(process: subprocess.Popen[bytes]) -> list[tuple[int, str]]:
