@@ -45,20 +45,19 @@ def _run(arguments: list[str]) -> int:
     import gc
 
     gc.set_threshold(50_000)  # a command ends before collecting pays; what a long one leaves behind is still found
-    alone = getattr(sys.modules["__main__"], "main", None) is main  # this call is all that the process is for
-    status = _fast(arguments, alone=alone)
+    status = _fast(arguments)
     fast = status is not None
     if status is None:
         from mergepub.cli.app import run
 
         status = run(arguments)
-    if alone:
+    if getattr(sys.modules["__main__"], "main", None) is main:
         _leave(status, fast)
     return status
 
 
 def _leave(status: int, fast: bool) -> None:
-    """End the process without tearing the interpreter down: that costs milliseconds."""
+    """End the process, which is this call alone, without tearing the interpreter down: that costs milliseconds."""
     if not fast:
         import atexit
 
@@ -71,7 +70,7 @@ def _leave(status: int, fast: bool) -> None:
     os._exit(status)
 
 
-def _fast(arguments: list[str], *, alone: bool = False) -> int | None:
+def _fast(arguments: list[str]) -> int | None:
     """The exit status where the arguments are known exactly, or None where click has to look at them."""
     if arguments == ["--version"]:
         return _version()
@@ -80,12 +79,8 @@ def _fast(arguments: list[str], *, alone: bool = False) -> int | None:
     parsed = plain_merge(arguments[1:])
     if parsed is None:
         return None
-    from mergepub.cli.mergefile import are_large, merge_guarded
+    from mergepub.cli.mergefile import merge_guarded
 
-    if alone and are_large(parsed[0]):
-        from mergepub.cli.hugepages import start_again
-
-        start_again()
     return merge_guarded(*parsed)
 
 

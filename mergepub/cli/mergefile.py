@@ -5,8 +5,6 @@ Argument order, labels and exit status are ``git merge-file``'s. No click here: 
 
 from __future__ import annotations
 
-import os
-
 from mergepub.cli.streams import INTERRUPTED, complain, read_file, replace_file, say, write_stdout
 
 TYPE_CHECKING = False  # what typing calls by this name, without importing typing
@@ -19,15 +17,6 @@ if TYPE_CHECKING:
 ERROR = 255
 MOST_CONFLICTS = 127
 MARKER_SIZES = range(7, 1001)
-LARGE = 64 << 20  # bytes of all files together
-
-
-def are_large(files: Sequence[str]) -> bool:
-    """Whether the files are so large that how memory is handed out takes most of the time."""
-    try:
-        return sum(os.stat(name).st_size for name in files) >= LARGE  # noqa: PTH116 - pathlib costs milliseconds
-    except (OSError, ValueError):
-        return False  # what is wrong with a name is said when the file is read
 
 
 def merge_guarded(files: Sequence[str], given: Mapping[str, Any], labels: Sequence[str]) -> int:
