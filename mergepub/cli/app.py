@@ -13,7 +13,6 @@ import click
 
 from mergepub import status
 from mergepub.cli.answers import write_json
-from mergepub.cli.mergefile import ERROR as MERGE_ERROR
 from mergepub.cli.options import Call, HelpInBytes, store_option
 from mergepub.cli.streams import INTERRUPTED, complain, given, printable, write_stdout
 from mergepub.errors import InputError, OutputError
@@ -172,7 +171,9 @@ def _fail(error: BaseException, call: Call, arguments: list[str]) -> int:
     """Say what went wrong, on standard error and, where JSON is wanted, on standard output; return the exit status."""
     code = status.exit_status_of(error)
     if call.verb == "merge" and code != INTERRUPTED:
-        code = MERGE_ERROR
+        from mergepub.cli.mergefile import ERROR  # the verb's own, which no other has to load
+
+        code = ERROR
     complain(error)
     if call.json or "--json" in arguments:
         answer = status.error_json(error)
