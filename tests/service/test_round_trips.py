@@ -35,11 +35,10 @@ def publish(service: HttpService, folder: Path, path: str, body: str, version: i
 def test_a_publish_writes_once_and_a_conflict_costs_three_requests_more(service: HttpService, tmp_path: Path) -> None:
     client, path = Client(service.url), fresh_path()
     assert publish(service, tmp_path, path, "1\n2\n3\n4\n5\n", 0) == 0
-    plain = requests_of(service)
-    assert plain == [("PUT", 201)]
     client.put(path, b"one\n2\n3\n4\n5\n", Mergepub_Expected_Version="1")
-    before = len(requests_of(service))
     assert publish(service, tmp_path, path, "1\n2\n3\n4\nfive\n", 1) == 0
-    made = requests_of(service)[before:]
-    assert made == [("PUT", 412), ("GET", 200), ("GET", 200), ("PUT", 201)]
     assert client.get(path).body == b"one\n2\n3\n4\nfive\n"
+    service.stop()  # a line may be written a moment after its answer, but not after the end
+    plain, others, *made, _ = requests_of(service)
+    assert (plain, others) == (("PUT", 201), ("PUT", 201))
+    assert made == [("PUT", 412), ("GET", 200), ("GET", 200), ("PUT", 201)]
