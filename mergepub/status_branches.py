@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mergepub.documents import TEXT
-from mergepub.stores.branchrules import MOST_COUNTED
+from mergepub.stores.contract import MOST_COUNTED
 
 if TYPE_CHECKING:
     from mergepub.branching.looking import Against, Changes, Overview

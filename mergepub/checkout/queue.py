@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from mergepub.checkout.home import check_real, names_in, reading, writing
 from mergepub.checkout.records import MALFORMED, is_digest, typed
 from mergepub.documents import digest_of
 from mergepub.errors import CheckoutError, OutputError
+from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.checkout.home import Checkout

@@ -41,6 +41,8 @@ class HelpInBytes(click.Command):
     Its help page leaves through ``write_stdout``: a closed pipe or a full disk is no crash.
     """
 
+    _help: click.Option | None = None
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
@@ -51,11 +53,17 @@ class HelpInBytes(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """The help option, printing in bytes."""
-        option = super().get_help_option(ctx)
-        if option is not None:
-            option.callback = _print_help
-        return option
+        """The help option, printing in bytes.
+
+        It is made here since click looks up a translation for its own, in every process: a millisecond for nothing.
+        """
+        names = self.get_help_option_names(ctx)
+        if names and self._help is None:
+            text = "Show this message and exit."
+            self._help = click.Option(
+                names, is_flag=True, expose_value=False, is_eager=True, help=text, callback=_print_help
+            )
+        return self._help
 
 
 _HELP = frozenset({"-h", "--help"})

@@ -32,9 +32,6 @@ from mergepub.histories import (
 Origins = Callable[[str], tuple[Place, ...]]
 """The parents of a branch's first revision, by the branch's name."""
 
-MOST_COUNTED = 100
-"""Open branches of one document are counted up to this: a mention costs the same whatever there is."""
-
 STRATEGIES = (CHOOSE, CONTINUE, REBASE, REJECT, UNDO)
 
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 MAX_BODY = 16 * 1024 * 1024
 
+MOST_COUNTED = 100
+"""Open branches of one document are counted up to this: a mention costs the same whatever there is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:

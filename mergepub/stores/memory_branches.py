@@ -36,6 +36,7 @@ from mergepub.histories import (
     Unresolved,
 )
 from mergepub.stores import branchrules, refusals
+from mergepub.stores.contract import MOST_COUNTED
 
 if TYPE_CHECKING:
     from mergepub.stores.contract import Capabilities
@@ -283,7 +284,7 @@ class MemoryBranches:
                         for (life, _), line in history.lines.items()
                         if life == history.head.incarnation and line.state == OPEN
                     ]
-                    found += [Unresolved(path, min(len(names), branchrules.MOST_COUNTED), max(names))] if names else []
+                    found += [Unresolved(path, min(len(names), MOST_COUNTED), max(names))] if names else []
         return found[:limit]
 
     def take(self, path: str, branch: str, *, author: str) -> Branch:

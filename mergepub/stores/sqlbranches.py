@@ -20,7 +20,6 @@ from mergepub.histories import (
     Owner,
     Place,
     Standing,
-    Unresolved,
 )
 from mergepub.stores import branchrules, refusals
 from mergepub.stores.sql import (
@@ -63,16 +62,6 @@ _OWN = """INSERT INTO branch_owners (branch, owner, epoch, revision) VALUES (?, 
 _SIBLING = """INSERT INTO branches (id, incarnation, name, parent, base_revision, base_digest, base_version,
         head_revision, head_digest, state)
     VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)"""
-
-_UNRESOLVED = f"""SELECT h.path,
-        (SELECT COUNT(*) FROM (SELECT 1 FROM branches b WHERE b.incarnation = m.incarnation AND b.state = 'open'
-            LIMIT {branchrules.MOST_COUNTED}) AS counted),
-        (SELECT b.name FROM branches b WHERE b.incarnation = m.incarnation AND b.state = 'open'
-            ORDER BY b.name DESC LIMIT 1)
-    FROM heads h JOIN branches m ON m.id = h.branch
-    WHERE (h.path = ? OR h.path >= ?) AND h.path >= ? AND h.path < ? AND h.digest IS NOT NULL
-        AND EXISTS (SELECT 1 FROM branches b WHERE b.incarnation = m.incarnation AND b.state = 'open')
-    ORDER BY h.path LIMIT ?"""  # noqa: S608 - a number of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +202,6 @@ def _place_of(tx: Transaction, path: str, head: Head, version: int | None) -> He
         raise branchrules.other_head(path, version or 0, head.version)
     number, incarnation, kind, name, revision_, digest = row
     return HeadPlace(number, incarnation, kind, Place(name, revision_), digest)
-
-
-def unresolved(tx: Transaction, prefix: str, limit: int) -> list[Unresolved]:
-    """Documents at or below ``prefix`` with open branches, by path."""
-    below = prefix if prefix.endswith("/") else prefix + "/"
-    rows = tx.rows(_UNRESOLVED, prefix, below, prefix, below[:-1] + "0", limit)
-    return [Unresolved(*row) for row in rows]
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────

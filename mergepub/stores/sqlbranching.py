@@ -88,9 +88,9 @@ class SqlBranchStore(SqlStore):
 
     def unresolved(self, prefix: str = "/", *, limit: int = 1000) -> list[Unresolved]:
         """See ``BranchStore.unresolved``."""
-        from mergepub.stores import sqlbranches
+        from mergepub.stores.sqlunresolved import unresolved
 
-        return self._look(lambda tx: sqlbranches.unresolved(tx, prefix, limit))
+        return self._look(lambda tx: unresolved(tx, prefix, limit))
 
     def take(self, path: str, branch: str, *, author: str) -> Branch:
         """See ``BranchStore.take``."""
