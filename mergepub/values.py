@@ -1,7 +1,8 @@
 """``dataclass`` for frozen, slotted values, at a third of what the standard library's costs at every start.
 
 The standard decorator compiles six methods for every class; a command has some thirty such classes, which is a fifth of
-its start-up. Here the constructor alone is compiled, the other methods are shared. Whatever is not exactly a frozen,
+its start-up. Here the constructor alone is compiled, when the first value is made (a command makes values of few of the
+classes that it loads), the other methods are shared. Whatever is not exactly a frozen,
 slotted class with plain fields is left to the standard library; ``fields``, ``replace`` and ``asdict`` work on both.
 """
 
@@ -26,7 +27,7 @@ else:
         if not _is_plain(kind):
             return dataclasses.dataclass(frozen=True, slots=True)(kind)
         made = dataclasses.dataclass(kind, init=False, repr=False, eq=False, slots=True)
-        made.__init__ = _constructor(made)
+        made.__init__ = _late_constructor(made)
         for name, method in _SHARED.items():
             if name not in kind.__dict__:
                 setattr(made, name, method)
@@ -47,6 +48,14 @@ def _is_plain(kind: type) -> bool:
 
 def _is_simple(given: dataclasses.Field[Any]) -> bool:
     return given.default is not dataclasses.MISSING and given.init and given.kw_only is dataclasses.MISSING
+
+
+def _late_constructor(kind: Any) -> Callable[..., None]:
+    def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807 - the name that a traceback shows
+        kind.__init__ = constructor = _constructor(kind)  # threads that meet here make the same one twice
+        constructor(self, *given, **named)
+
+    return __init__
 
 
 def _constructor(kind: Any) -> Callable[..., None]:
