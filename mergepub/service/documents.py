@@ -1,9 +1,13 @@
-"""The endpoints of documents: GET, HEAD, PUT, POST, DELETE on their own paths. Never merging, never parsing a body."""
+"""The endpoints of documents: GET, HEAD, PUT, POST, DELETE on their own paths.
+
+Never merging. A body is parsed in one case alone: events that somebody appends to a log without naming a version.
+"""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from email.utils import formatdate
@@ -11,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
 
-from mergepub.documents import EVENTS, TEXT, Document, MergedFrom, Receipt, Version
+from mergepub.documents import ABSENT, EVENTS, TEXT, Document, MergedFrom, Receipt, Version
 from mergepub.errors import (
     DocumentDeletedError,
+    InputError,
     NotFoundError,
     RecreatedError,
     VersionConflictError,
@@ -95,8 +100,30 @@ async def post_document(exchange: Exchange) -> Response:
     if number is not None:
         options["expected"] = Version(parse_number("Mergepub-Expected-Version", number))
     body = await exchange.body()
-    receipt: Receipt = await exchange.service.write(exchange.service.store.append, path, body, key=key, **options)
+    service, receipt = exchange.service, None
+    if number is None and body.startswith(b"{"):
+        receipt = await service.call(_logged, service.store, path, body, key=key, **options)
+    if receipt is None:
+        receipt = await service.write(service.store.append, path, body, key=key, **options)
     return _receipt_response(receipt, None)
+
+
+def _logged(store: Store, path: str, body: bytes, *, key: str, author: str, message: str) -> Receipt | None:
+    """Append the events in ``body``, none of whose ids stands in the log; None, and nothing done, where it is no log.
+
+    Who names no version has not seen what stands there, so what a client's loop looks at is looked at here. Runs in the
+    pool.
+    """
+    from mergepub.branching.appending import append_to_log  # noqa: PLC0415 - only what could be events needs it
+
+    labels = {"author": author, "message": message}
+    try:
+        return append_to_log(store, path, body, key=key, again=False, **labels)
+    except InputError:
+        # The same request may have brought these ids: its key is known then. At no version nothing new is written.
+        with suppress(VersionConflictError):
+            return store.append(path, body, key=key, expected=ABSENT, **labels)
+        raise
 
 
 async def delete_document(exchange: Exchange) -> Response:

@@ -145,7 +145,11 @@ _WRITE_CONDITIONS = [
     _header("If-Match", _TAG, "The ETag of the version that this builds on."),
     _header("Mergepub-Expected-Version", _NUMBER, "Its number; 0: there must be no document now."),
 ]
-_ONLY_AT = _header("Mergepub-Expected-Version", _NUMBER, "Append to this version alone: 412 where it is not the head.")
+_ONLY_AT = _header(
+    "Mergepub-Expected-Version",
+    _NUMBER,
+    "Append to this version alone: 412 where it is not the head. Without it, an id that stands in a log of events is 400.",
+)
 _CREATE = _header("If-None-Match", {"const": "*"}, "There must be no document now.")
 _PLAIN = {"type": "string", "pattern": "^[ -~]*$"}
 _LABELS = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,38 @@ def test_a_log_of_events_only_grows_at_its_end(client: Client) -> None:
     assert client.put(path, first + b"no event\n", Mergepub_Expected_Version="1").problem["status"] == 400
     assert client.post(path, b"no event", Idempotency_Key="k").problem["status"] == 400
     assert client.put(path, first + second, Mergepub_Expected_Version="1").status == 201
+
+
+def test_no_id_stands_in_a_log_twice_though_an_append_names_no_version(client: Client) -> None:
+    path = fresh_path()
+    first, second = b'{"id":"1","type":"message"}\n', b'{"id":"2","type":"message"}\n'
+    client.create(path, first, Mergepub_Kind="events")
+    assert client.post(path, second, Idempotency_Key="k", Mergepub_Author="Ann").json == {"version": 2}
+    assert client.post(path, second, Idempotency_Key="k").json == {"version": 2, "replayed": True}
+    again = client.post(path, first, Idempotency_Key="other")
+    assert (again.problem["status"], "the id '1'" in again.problem["detail"]) == (400, True)
+    assert client.post(path, b'{"id":"3"}\n', Idempotency_Key="other").problem["status"] == 400
+    assert client.post(path, b'{"id":"3","type":"message"}\n', Idempotency_Key="k").problem["status"] == 422
+    assert client.get(path).body == first + second
+    assert client.get(f"/-/versions{path}").json["versions"][0]["author"] == "Ann"
+
+
+def test_of_the_same_append_to_a_log_many_times_at_once_one_is_new_and_the_others_are_replayed(client: Client) -> None:
+    path, event = fresh_path(), b'{"id":"2","type":"message"}\n'
+    client.create(path, b'{"id":"1","type":"message"}\n', Mergepub_Kind="events")
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda key: client.post(path, event, Idempotency_Key=key), "kkkkkkkk"))
+        others = list(pool.map(lambda key: client.post(path, event, Idempotency_Key=key), "abcdefgh"))
+    assert sorted(answer.status for answer in answers) == [200] * 7 + [201]
+    assert {answer.status for answer in others} == {400}
+    assert client.get(path).headers["mergepub-version"] == "2"
+
+
+def test_an_append_to_text_may_look_like_events(client: Client) -> None:
+    path = fresh_path()
+    client.create(path, b'{"id":"1","type":"message"}\n')
+    assert client.post(path, b'{"id":"1","type":"message"}\n', Idempotency_Key="k").status == 201
+    assert client.post(path, b"{}\n", Idempotency_Key="l").status == 201
 
 
 def test_an_append_goes_to_the_end_of_whatever_the_head_is_once_per_key(client: Client) -> None:
