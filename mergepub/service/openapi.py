@@ -148,7 +148,7 @@ _WRITE_CONDITIONS = [
 _ONLY_AT = _header(
     "Mergepub-Expected-Version",
     _NUMBER,
-    "Append to this version alone: 412 where it is not the head. Without it, an id that stands in a log of events is 400.",
+    "Append to this version alone: 412 where it is not the head. Without it, an id that a log of events has is 400.",
 )
 _CREATE = _header("If-None-Match", {"const": "*"}, "There must be no document now.")
 _PLAIN = {"type": "string", "pattern": "^[ -~]*$"}
