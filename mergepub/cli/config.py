@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -16,6 +16,7 @@ from mergepub.cli.history import show
 from mergepub.cli.opening import store_url
 from mergepub.cli.options import json_option, store_option, verb
 from mergepub.configuration import OF_ONE_CALL, hidden
+from mergepub.errors import InputError
 
 if TYPE_CHECKING:
     from mergepub.configuration import Layer, Path
@@ -32,21 +33,41 @@ class Effective(NamedTuple):
     source: str
 
 
-def effective(context: click.Context, only: Path = ()) -> Iterator[Effective]:
-    """The values of every command below ``only``, for a command line without options.
+def effective(context: click.Context, only: str = "") -> Iterator[Effective]:
+    """The general values, and those of the command or setting ``only`` (of all), for a command line without options.
 
     Raises:
-        InputError: something in a configuration file cannot be, whichever command it concerns.
+        InputError: something in a configuration file cannot be, whichever command it concerns; or there is no ``only``.
     """
     root, layers = context.find_root(), read_layers()
     tree = Tree(root)
     of_all = {path: list(_of_command(tree, path, root, layers)) for path in tree.commands()}
     general = list(_general(context, of_all[CONFIG]))
+    if only:
+        _check_name(only, [".".join((*path, key)) for path in of_all for key in ("", *_settable(tree.options(path)))])
     yield from general
     told = [row[1:] for row in general]
-    for path, rows in of_all.items():
-        if path[: len(only)] == only:
-            yield from (row for row in rows if row[1:] not in told)
+    for rows in of_all.values():
+        yield from (row for row in rows if _is_meant(row.name, only) and row[1:] not in told)
+
+
+def _is_meant(name: str, only: str) -> bool:
+    """Whether the setting ``name`` is ``only``, belongs to it where that is a command, or ends in it."""
+    return not only or f"{name}.".startswith(f"{only}.") or name.endswith(f".{only}")
+
+
+def _check_name(only: str, known: Iterable[str]) -> None:
+    """Refuse what is neither a command nor a setting; the nearest name is named."""
+    known = list(known)
+    if any(_is_meant(name, only) for name in known):
+        return
+    from difflib import get_close_matches
+
+    parts = [name.rstrip(".").split(".") for name in known]
+    names = {".".join(each[:end]) for each in parts for end in range(1, len(each) + 1)} | {each[-1] for each in parts}
+    near = get_close_matches(only, sorted(names), n=1)
+    meant = f"did you mean mergepub config {near[0]}?" if near else "mergepub config shows them all"
+    raise InputError(f"there is no command or setting {only!r}", hint=meant)
 
 
 def _general(context: click.Context, own: list[Effective]) -> Iterator[Effective]:
@@ -83,11 +104,16 @@ def _of_command(tree: Tree, path: Path, root: click.Context, layers: list[Layer]
     configured = settings_of(command, context.parent, path[-1], layers)
     files = {option.name or "": setting.layer.file for option, _, setting in configured}
     context.default_map = {option.name or "": value for option, value, _ in configured}
-    for key, option in options_of(command).items():
-        if key not in OF_ONE_CALL and key not in ("help", "version"):
-            value, source = option.consume_value(context, {})
-            if not (key == "store" and source is ParameterSource.DEFAULT):  # the general one counts
-                yield Effective(".".join((*path, key)), _shown(key, value), _source(option, source, context, files))
+    options = options_of(command)
+    for key in _settable(options):
+        value, source = options[key].consume_value(context, {})
+        if not (key == "store" and source is ParameterSource.DEFAULT):  # the general one counts
+            yield Effective(".".join((*path, key)), _shown(key, value), _source(options[key], source, context, files))
+
+
+def _settable(options: Iterable[str]) -> list[str]:
+    """Those of the options that a file or a variable can set for good."""
+    return [key for key in options if key not in OF_ONE_CALL and key not in ("help", "version")]
 
 
 def _source(option: click.Option, source: ParameterSource, context: click.Context, files: dict[str, str]) -> str:
@@ -110,20 +136,20 @@ def _shown(key: str, value: Any) -> Any:
     return value if isinstance(value, bool | int | str) else None
 
 
-@verb("config", "mergepub config", "mergepub config publish --changed", "mergepub config --json")
-@click.argument("command", nargs=-1, metavar="[COMMAND]")
+@verb("config", "mergepub config", "mergepub config publish --changed", "mergepub config retries --json")
+@click.argument("names", nargs=-1, metavar="[COMMAND|SETTING]")
 @click.option("--changed", is_flag=True, help="Leave out what nobody set.")
 @json_option
 @store_option
 @click.pass_context
-def config_command(context: click.Context, /, command: tuple[str, ...], **given: Any) -> int:
+def config_command(context: click.Context, /, names: tuple[str, ...], **given: Any) -> int:
     """Show each effective value with its source: a variable, a mergepub.toml, or the default.
 
     A flag counts before a variable (MERGEPUB_STORE, MERGEPUB_PUBLISH_RETRIES), that before the mergepub.toml found
     upwards from here, and that before the one in the configuration folder of the user. A file holds defaults by long
     option name: store = "...", and in a table for one command: [publish] retries = 5. Every file is checked as a whole.
     """
-    rows = [row for row in effective(context, command) if row.source != DEFAULT or not given["changed"]]
+    rows = [row for row in effective(context, ".".join(names)) if row.source != DEFAULT or not given["changed"]]
     if given["json"]:
         settings = [row._asdict() for row in rows]
         write_json(status.envelope({"status": "ok", "settings": settings}))

@@ -202,6 +202,43 @@ def test_config_of_one_command_with_what_was_changed_alone(mergepub: Runner, mon
     assert b"list.limit" in mergepub("config").out
 
 
+@pytest.mark.parametrize(
+    ("asked", "settings"),
+    [
+        (["branch"], {"branch.show.diff", "branch.take.author", "branch.abandon.author"}),
+        (["branch", "show"], {"branch.show.diff"}),
+        (["publish.retries"], {"publish.retries"}),
+        (["publish", "retries"], {"publish.retries"}),
+        (["retries"], {"publish.retries", "push.retries", "revert.retries"}),
+        (["publish.store"], set()),
+    ],
+)
+def test_config_shows_a_command_or_a_setting(asked, settings, mergepub: Runner) -> None:
+    lines = mergepub("config", *asked).out.decode().splitlines()
+    found = {line.split()[0] for line in lines} - {"store"}
+    ends = {"retries", "author", "diff"}
+    assert {name for name in found if name.rpartition(".")[2] in ends} == settings
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        (["publsh"], "did you mean mergepub config publish?"),
+        (["branch", "shw"], "did you mean mergepub config branch.show?"),
+        (["publish.retris"], "did you mean mergepub config publish.retries?"),
+        (["on_conflict"], "did you mean mergepub config on-conflict?"),
+        (["xyzzy"], "mergepub config shows them all"),
+        (["publish.ours"], "did you mean"),  # of one call, never a setting
+    ],
+)
+def test_config_of_what_is_none_names_the_nearest(asked, hint, mergepub: Runner) -> None:
+    result = mergepub("config", *asked)
+    assert (result.status, result.out) == (2, b"")
+    first, second = result.err.splitlines()
+    assert first == f"mergepub: there is no command or setting {'.'.join(asked)!r}"
+    assert second.startswith(f"hint: {hint}")
+
+
 def test_every_option_has_the_variable_of_its_long_name(mergepub: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, wrong in {"MERGEPUB_PUSH_FORMAT": "xml", "MERGEPUB_PUSH_JOBS": "x", "MERGEPUB_PUSH_RETRIES": "0"}.items():
         monkeypatch.setenv(name, wrong)
