@@ -25,7 +25,8 @@ from mergepub.errors import CheckoutError, InputError, OutputError
 from mergepub.values import dataclass
 
 HOME = ".mergepub"
-MARKS = (HOME, "mergepub.toml", ".git")
+CONFIGURATION = "mergepub.toml"
+MARKS = (HOME, CONFIGURATION, ".git")
 """What marks the top of a checkout, in this order of kinds."""
 
 REPLACED = "replaced-"

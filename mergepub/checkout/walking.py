@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from mergepub.checkout import disk
-from mergepub.checkout.home import root_of
+from mergepub.checkout.home import CONFIGURATION, root_of
 from mergepub.checkout.ignoring import NAME, Rule, rules_of, verdict
 from mergepub.errors import InputError
 
@@ -17,7 +17,8 @@ Level = tuple[str, list[Rule]]
 def walk(folder: str, stray: list[str] | None = None) -> Iterator[str]:
     """The files below ``folder`` by their paths from it, in order.
 
-    Hidden names and what is no regular file are left out; links to folders are not followed. So are links to files that
+    Hidden names, ``mergepub.toml`` unless a rule takes it in, and what is no regular file are left out; links to
+    folders are not followed. So are links to files that
     are hidden themselves or lie outside the checkout: whoever brought a link that leads to a private file does not get
     it published. Those are noted in ``stray``. Rules above ``folder``, up to the checkout's top, count too.
 
@@ -75,9 +76,9 @@ def _below(folder: str, inside: str, above: list[Level]) -> Iterator[str]:
 
 
 def _is_left_out(levels: list[Level], name: str, *, is_folder: bool) -> bool:
-    """What the nearest folder with a matching rule says."""
+    """What the nearest folder with a matching rule says; where none does, our own configuration is left out alone."""
     for folder, rules in reversed(levels):
         found = verdict(rules, os.path.relpath(name, folder), is_folder=is_folder) if rules else None
         if found is not None:
             return found
-    return False
+    return not is_folder and os.path.basename(name) == CONFIGURATION

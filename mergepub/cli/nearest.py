@@ -69,6 +69,12 @@ def file_meant(name: str, error: Exception) -> str:
     return "give the name of a readable file"
 
 
+def tracked_meant(name: str, tracked: Iterable[str]) -> str:
+    """Which tracked file was meant by ``name``, where there is none: as the beginning of a hint, or nothing."""
+    near = get_close_matches(name, sorted(tracked), n=1)
+    return f"did you mean {quote(near[0])}? else " if near else ""
+
+
 def _beside(store: Store, path: str) -> list[str]:
     """The documents in the folder of ``path``; where there are none, the first of all."""
     folder = path.rstrip("/").rpartition("/")[0] or "/"

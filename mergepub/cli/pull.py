@@ -78,6 +78,10 @@ def _answer(results: list[tuple[str, str, Came]], *, json: bool) -> int:
     elif results:
         rows = [[printable(cell) for cell in status_files.pulled_row(*result)] for result in results]
         write_stdout(columns(rows).encode("utf-8"))
+    else:
+        from mergepub.cli.tracked import say_nothing_tracked
+
+        say_nothing_tracked()
     for result in results:
         for line in status_files.pulled_hints(*result):
             say(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +74,10 @@ ALIGNED = 200
 def push_command(context: click.Context, /, files: tuple[str, ...], **given: Any) -> int:
     """Publish files that changed here, merged with what others published since.
 
-    Of a folder, all files below it that are not hidden and that no .mergepubignore names. A document that does not
-    exist is created. A conflict leaves its FILE untouched and stops no other; mergepub pull or mergepub resolve brings
-    the markers. At the end a line says how many files were published, merged, unchanged, conflicted, failed.
+    Of a folder, all files below it that are not hidden and that no .mergepubignore names; mergepub.toml, the store's
+    own file and files with a token only where they are named themselves. A document that does not exist is created. A
+    conflict leaves its FILE untouched and stops no other; mergepub pull or mergepub resolve brings the markers. At the
+    end a line says how many files were published, merged, unchanged, conflicted, failed.
     """
     from mergepub.cli.push_plan import plan_push
     from mergepub.cli.tracked import Stores
@@ -89,8 +91,8 @@ def push_command(context: click.Context, /, files: tuple[str, ...], **given: Any
         say(f"mergepub: {line}")
     for name in plan.stray:
         say(f"mergepub: {name} is a link to a file elsewhere, so it is left out; name it if it is meant")
-    quiet = any(map(os.path.isdir, files))
-    return _answer(push(plan, given), plan, given, quiet=quiet)
+    folders = list(filter(os.path.isdir, files))
+    return _answer(push(plan, given), plan, given, folders)
 
 
 def push(plan: Plan, given: dict[str, Any]) -> Iterator[Pushed]:
@@ -190,8 +192,8 @@ class Answer:
             write_stdout(_encoded(lines))
         self._rows = []
 
-    def end(self, left_out: int) -> int:
-        """Say what remains to be said, and return the exit status."""
+    def end(self, left_out: int, again: str) -> int:
+        """Say what remains to be said, and return the exit status; ``again`` is the call that leaves no file out."""
         dry_run = self._given["dry_run"]
         if self._given["json"]:
             keys = {"files": self._keys, "summary": self.counts, **({"dry-run": True} if dry_run else {})}
@@ -202,9 +204,16 @@ class Answer:
         for line in self.hints:
             say(line)
         if left_out:
-            say(f"{left_out} {'file is' if left_out == 1 else 'files are'} not tracked and left out")
-            say("next: --prefix says where they go")
+            which, go = ("file is", "it goes") if left_out == 1 else ("files are", "they go")
+            say(f"{left_out} {which} not tracked and left out; --prefix says where {go}")
+            say(f"next: {again}")
         return self.code
+
+
+def _call_again(folders: Sequence[str], prefix: str, given: dict[str, Any]) -> str:
+    since = ["--changed-since", given["changed_since"]] if given["changed_since"] else []
+    dry_run = ["--dry-run"] if given["dry_run"] else []
+    return shlex.join(["mergepub", "push", *folders, "--prefix", prefix, *since, *dry_run])
 
 
 def _row(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -215,14 +224,14 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _answer(results: Iterable[Pushed], plan: Plan, given: dict[str, Any], *, quiet: bool) -> int:
+def _answer(results: Iterable[Pushed], plan: Plan, given: dict[str, Any], folders: Sequence[str]) -> int:
     from mergepub.cli.progress import tracked
 
     names = plan.names()
-    answer = Answer(names or [""], given, quiet=quiet)
+    answer = Answer(names or [""], given, quiet=bool(folders))
     for pushed in tracked(results, len(names), "Trying" if given["dry_run"] else "Pushing"):
         answer.add(pushed)
-    return answer.end(plan.left_out)
+    return answer.end(plan.left_out, _call_again(folders, plan.prefix, given))
 
 
 def status_of(pushed: Pushed) -> int:

@@ -13,6 +13,7 @@ from mergepub.checkout.git import Repository
 from mergepub.checkout.home import MARKS, root_of
 from mergepub.checkout.ignoring import NAME
 from mergepub.checkout.walking import walk
+from mergepub.cli.ownfiles import OwnFiles
 from mergepub.errors import BadPathError, InputError, NotFoundError
 from mergepub.paths import check_path, check_prefix
 from mergepub.tracking.work import ways_out
@@ -25,19 +26,24 @@ if TYPE_CHECKING:
     Batch = tuple[Store, list[tuple[Local, str]]]
 
 
+EXAMPLE = "/docs"
+"""A prefix for a hint, where nothing says which it may be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The files with their documents' paths, by checkout and by store.
 
     ``left_out`` counts files that were found in folders, are not tracked and go nowhere, for no prefix was given.
     ``renamed`` are sentences about untracked files that look like a tracked one which is gone, ``stray`` are links to
-    files elsewhere, which were found in folders.
+    files elsewhere, which were found in folders. ``prefix`` is the likely one for files that none was given for.
     """
 
     checkouts: list[tuple[Checkout, list[Batch]]]
     left_out: int = 0
     renamed: tuple[str, ...] = ()
     stray: tuple[str, ...] = ()
+    prefix: str = EXAMPLE
 
     def paths(self) -> list[str]:
         """Every document's path."""
@@ -59,13 +65,15 @@ def plan_push(stores: Stores, names: Sequence[str], prefix: str | None, since: s
         check_prefix(prefix)
     planning = _Planning(stores, prefix)
     stray: list[str] = []
+    own = OwnFiles(stores.given().url)
     for local, checkout, relative in _found(names, stray):
+        if relative is not None and local.target in own:
+            continue
         if since is None or planning.changes.has(local, since):
             planning.add(local, checkout, relative)
     batches = ((checkout, list(by_store.values())) for checkout, by_store in planning.by_root.values())
-    return Plan(
-        sorted(batches, key=lambda pair: pair[0].root), planning.left_out, tuple(planning.renamed()), tuple(stray)
-    )
+    checkouts = sorted(batches, key=lambda pair: pair[0].root)
+    return Plan(checkouts, planning.left_out, tuple(planning.renamed()), tuple(stray), planning.likely_prefix())
 
 
 def _found(names: Sequence[str], stray: list[str]) -> Iterator[tuple[Local, Checkout, str | None]]:
@@ -101,6 +109,7 @@ class _Planning:
         self.changes = _Changes()
         self.by_root: dict[str, tuple[Checkout, dict[str, Batch]]] = {}
         self.left_out = 0
+        self._prefixes: set[str] = set()
         self._untracked: dict[str, tuple[Checkout, set[str]]] = {}
         self._documents: dict[tuple[str, str], tuple[Local, bool]] = {}
         self._paths: dict[str, tuple[str, str]] = {}
@@ -112,11 +121,17 @@ class _Planning:
         if record is None and self.prefix is None and relative is not None:
             self.left_out += 1
             return
+        if record and relative and record.path.endswith(f"/{relative}"):
+            self._prefixes.add(record.path.removesuffix(f"/{relative}") or "/")
         store = self.stores.of(record) if record else self.stores.given()
         path = record.path if record else path_for(local, self.prefix, relative)
         if self._is_new(local, (store.url, path), is_tracked=record is not None):
             _, by_store = self.by_root.setdefault(checkout.root, (checkout, {}))
             by_store.setdefault(store.url, (store, []))[1].append((local, path))
+
+    def likely_prefix(self) -> str:
+        """Where the tracked files of the folders went, if all went below one prefix."""
+        return self._prefixes.pop() if len(self._prefixes) == 1 else EXAMPLE
 
     def renamed(self) -> Iterator[str]:
         """A sentence about every untracked file that looks like a tracked one which is gone."""
@@ -161,14 +176,16 @@ def path_for(local: Local, prefix: str | None, relative: str | None = None) -> s
         NotFoundError: there is no such file.
     """
     if not os.path.exists(local.target):
-        raise NotFoundError(f"there is no file {local.name}", hint="give the name of a file")
+        from mergepub.cli.nearest import file_meant
+
+        raise NotFoundError(f"there is no file {local.name}", hint=file_meant(local.name, FileNotFoundError()))
     relative = relative or os.path.normpath(os.path.relpath(local.name))
     if prefix is None or relative.startswith(os.pardir):
         why = "no --prefix says where it goes" if prefix is None else "it does not lie below the working directory"
         raise InputError(
             f"{local.name} is not tracked, and {why}",
             hint=f"{ways_out('PATH', local.name)}; if it is new: mergepub push {shlex.quote(local.name)} "
-            "--prefix /docs",
+            f"--prefix {EXAMPLE}",
         )
     return _checked(local, f"{check_prefix(prefix).rstrip('/')}/{unicodedata.normalize('NFC', relative)}")
 

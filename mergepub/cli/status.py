@@ -79,8 +79,9 @@ def _answer(found: list[Standing], unreachable: list[UnavailableError], *, json:
     elif found:
         _show(found)
     else:
-        say("mergepub: nothing is tracked here")
-        say("next: mergepub fetch PATH -o FILE")
+        from mergepub.cli.tracked import say_nothing_tracked
+
+        say_nothing_tracked()
     for standing in found:
         for line in status_files.standing_hints(standing):
             say(line)

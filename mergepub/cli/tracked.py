@@ -102,5 +102,22 @@ def record_of(checkout: Checkout, local: Local) -> Record:
     """
     record = checkout.load(local)
     if record is None:
-        raise not_tracked(local)
+        raise _not_tracked(checkout, local)
     return record
+
+
+def _not_tracked(checkout: Checkout, local: Local) -> InputError:
+    """The error, with the tracked file that a name may have meant under which there is nothing."""
+    error = not_tracked(local)
+    if not os.path.lexists(local.target):
+        from mergepub.cli.nearest import tracked_meant
+
+        meant = tracked_meant(local.name, (checkout.local(each).name for each in checkout.records()))
+        error.hint = f"{meant}{error.hint}"
+    return error
+
+
+def say_nothing_tracked() -> None:
+    """Say that a command without FILE found nothing to work on, and how that comes about."""
+    say("mergepub: nothing is tracked here")
+    say("next: mergepub fetch PATH -o FILE")

@@ -94,3 +94,38 @@ def test_a_store_without_documents_says_how_to_make_one(mergepub: Runner):
         "mergepub: there are no documents yet",
         "hint: mergepub publish /docs/guide.md FILE --expected-version 0",
     ]
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("giude.md", "did you mean guide.md?"),
+        ("note", "did you mean notes?"),
+        ("notes/todi.md", "did you mean notes/todo.md?"),
+        ("xyzzy", "give the name of a readable file"),
+    ],
+)
+def test_a_push_names_the_nearest_file_or_folder(name, hint, mergepub: Runner):
+    Path("notes").mkdir()
+    for file in ("guide.md", "notes/todo.md"):
+        Path(file).write_bytes(b"x\n")
+    for options in ([], ["--prefix", "/docs"]):
+        result = mergepub("push", name, *options)
+        assert (result.status, result.out) == (4, b"")
+        assert result.err == f"mergepub: there is no file {name}\nhint: {hint}\n"
+
+
+@pytest.mark.parametrize("verb", ["pull", "status", "diff", "resolve", "show-conflict", "mv"])
+def test_the_nearest_tracked_file_is_named(verb, guide: bytes, mergepub: Runner):
+    Path("giude.md.orig").touch()  # nearer, and not tracked
+    mergepub("fetch", "/docs/guide.md", "-o", "guide.md")
+    to = ["other.md"] if verb == "mv" else []
+    result = mergepub(verb, "giude.md", *to)
+    assert (result.status, result.out) == (2, b"")
+    assert "\nhint: did you mean guide.md? else start to track a document in it: mergepub fetch " in result.err
+    assert "did you mean" not in mergepub(verb, "xyzzy", *to).err
+    Path("giude.md").touch()
+    assert "did you mean" not in mergepub(verb, "giude.md", *to).err

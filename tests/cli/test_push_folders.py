@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sqlite3
 import subprocess
 import unicodedata
 from pathlib import Path
@@ -67,12 +69,78 @@ def test_a_second_push_of_a_folder_needs_no_prefix_and_names_what_changed_alone(
     assert result.out == (
         b"published  site/b.md  /b.md/v2\n1 published, 0 merged, 1 unchanged, 0 conflicted, 0 failed\n"
     )
-    assert "1 file is not tracked and left out\nnext: --prefix" in result.err
+    left_out = "1 file is not tracked and left out; --prefix says where it goes\nnext: mergepub push site --prefix /\n"
+    assert result.err == left_out
+
+
+@pytest.mark.parametrize(
+    ("tracked", "options", "again"),
+    [
+        ([], [], "mergepub push 'my site' --prefix /docs"),
+        (["/notes/a.md"], ["--dry-run"], "mergepub push 'my site' --prefix /notes --dry-run"),
+        (["/notes/a.md", "/other/b.md"], [], "mergepub push 'my site' --prefix /docs"),
+        (["/renamed.md"], [], "mergepub push 'my site' --prefix /docs"),
+    ],
+    ids=["nothing tracked", "one prefix", "two prefixes", "none of them"],
+)
+def test_the_hint_for_files_without_a_prefix_is_a_command_that_publishes_them(
+    tracked, options, again, mergepub: Runner
+):
+    for name in ("a.md", "b.md", "c.md"):
+        write(f"my site/{name}", f"{name}\n")
+    for name, path in zip(("a.md", "b.md"), tracked, strict=False):
+        mergepub("publish", path, f"my site/{name}", "--expected-version", "0")
+        mergepub("fetch", path, "-o", f"my site/{name}", "--force")
+    result = mergepub("push", "my site", *options)
+    assert result.err.splitlines()[-1] == f"next: {again}"
+    assert mergepub(*shlex.split(again)[1:]).status == 0
+
+
+def test_the_hint_keeps_what_changed_since(mergepub: Runner):
+    git("init", "-q")
+    tree(site__a_md="a\n")
+    for _ in range(2):
+        git("add", "site")
+        git("commit", "-qm", "Write")
+        write("site/b.md", "b\n")
+    result = mergepub("push", "site", "--changed-since", "HEAD~1")
+    assert result.err.splitlines()[-1] == "next: mergepub push site --prefix /docs --changed-since 'HEAD~1'"
+
+
+def test_a_push_of_a_folder_leaves_out_the_configuration_the_store_and_what_holds_a_token(
+    mergepub: Runner, monkeypatch: pytest.MonkeyPatch
+):
+    made = mergepub("token", "create", "--name", "ana", "--allow", "publish:/**").out
+    assert made.startswith(b"mergepub_")
+    Path("ana.token").write_bytes(made)
+    Path("windows.token").write_bytes(made.strip() + b"\r\n")
+    Path("long.md").write_bytes(made + b"And more.\n")
+    write("other.token", "given by a service of others\n")
+    write("mergepub.toml", "[push]\njobs = 2\n")
+    write("sub/mergepub.toml", "")
+    write("sub/mergepub.toml.md", "How to configure it\n")
+    monkeypatch.setenv("MERGEPUB_TOKEN_FILE", "other.token")
+    reader = sqlite3.connect("store.sqlite")  # while somebody has it open, there are files beside it
+    reader.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    assert {"store.sqlite", "store.sqlite-wal"} <= set(present())
+    result = mergepub("push", ".", "--prefix", "/")
+    reader.close()
+    assert (result.status, result.err) == (0, "")
+    assert documents(mergepub) == ["/long.md", "/sub/mergepub.toml.md"]
+
+
+def test_the_configuration_is_published_where_it_is_named_or_a_rule_takes_it_in(mergepub: Runner):
+    write("mergepub.toml", "[push]\njobs = 2\n")
+    write("site/mergepub.toml", "")
+    write("site/.mergepubignore", "!mergepub.toml\n")
+    assert mergepub("push", "mergepub.toml", "--prefix", "/named").status == 0
+    assert mergepub("push", ".", "--prefix", "/").status == 0
+    assert documents(mergepub) == ["/named/mergepub.toml", "/site/mergepub.toml"]
 
 
 def test_what_mergepubignore_names_is_left_out_unless_it_is_named(mergepub: Runner):
     tree(a_md="a\n", drafts__b_md="b\n", c_md="c\n")
-    write(".mergepubignore", "drafts/\nstore.sqlite*\nc.md\n")
+    write(".mergepubignore", "drafts/\nc.md\n")
     assert mergepub("push", ".", "--prefix", "/").out.startswith(b"published  a.md  /a.md/v1\n1 published")
     assert mergepub("push", ".", "c.md", "--prefix", "/").out.startswith(b"published  c.md  /c.md/v1\n1 published")
 
@@ -169,7 +237,7 @@ def test_a_link_that_leads_out_of_the_folder_publishes_nobodys_private_file(merg
     Path("site/mergepub.toml").touch()
     Path("site/notes.md").symlink_to("../private.txt")
     result = mergepub("push", "site", "--prefix", "/")
-    assert (result.status, documents(mergepub)) == (0, ["/a.md", "/mergepub.toml"])
+    assert (result.status, documents(mergepub)) == (0, ["/a.md"])
     assert "site/notes.md is a link to a file elsewhere, so it is left out" in result.err
     assert mergepub("push", "private.txt", "site/a.md", "--prefix", "/named").status == 0
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mergepub.errors import UnavailableError
+from tests.cli.conftest import present
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Result, Runner
@@ -343,6 +344,15 @@ def test_a_candidate_written_to_the_file_is_like_a_pull(here: Path, others, merg
 
 
 # ── pull ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("verb", ["pull", "status"])
+def test_where_nothing_is_tracked_it_is_said_what_to_do(verb, mergepub: Runner):
+    told = "mergepub: nothing is tracked here\nnext: mergepub fetch PATH -o FILE\n"
+    result = mergepub(verb)
+    assert (result.status, result.out, result.err) == (0, b"", told)
+    assert json.loads(mergepub(verb, "--json").out)["result"] == {"files": []}
+    assert present() == []
 
 
 def test_pull_merges_the_head_into_every_tracked_file(here: Path, others, mergepub: Runner):
