@@ -10,13 +10,15 @@ Needs the extra ``[mcp]``; the command line lives in ``cli/mcp.py``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server import MCPServer
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import Field
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, Tool, ToolAnnotations
+from pydantic import Field, ValidationError
 
 from mergepub import publishing, status
 from mergepub._version import __version__
@@ -24,6 +26,8 @@ from mergepub.errors import InputError
 from mergepub.paths import MAX_VERSION, check_path, check_prefix
 
 if TYPE_CHECKING:
+    from mcp.server.mcpserver import Context
+
     from mergepub.outcomes import Outcome
     from mergepub.stores.contract import Store
 
@@ -50,7 +54,7 @@ _ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent
 
 def make_server(store: Store, *, author: str = "") -> MCPServer:
     """A server whose tools work on ``store``; ``author`` signs what is written without one."""
-    server = MCPServer("mergepub", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    server = Strict("mergepub", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     tools = Tools(store, author)
     for tool, nature in (
         (tools.mark_publish, _REPEATABLE),
@@ -61,6 +65,51 @@ def make_server(store: Store, *, author: str = "") -> MCPServer:
     ):
         server.tool(annotations=nature)(tool)
     return server
+
+
+class Strict(MCPServer):
+    """A server that refuses arguments which a tool does not have: a misspelled one would leave a default in force."""
+
+    async def list_tools(self) -> list[Tool]:
+        """The tools, each saying that it takes no other arguments."""
+        closed = {"additionalProperties": False}
+        listed = await super().list_tools()
+        return [tool.model_copy(update={"input_schema": {**tool.input_schema, **closed}}) for tool in listed]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call the tool ``name``; what is wrong with its arguments is a tool error with the envelope."""
+        known = next(
+            (list(each.input_schema["properties"]) for each in await self.list_tools() if each.name == name), None
+        )
+        try:
+            if known is not None:
+                _check_names(name, arguments, known)
+            return await super().call_tool(name, arguments, context)
+        except InputError as error:
+            return _refusal(error)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.__cause__.errors())
+            return _refusal(InputError(f"bad arguments of {name}: {wrong}", hint="call it again with these mended"))
+
+
+def _check_names(tool: str, arguments: Iterable[str], known: list[str]) -> None:
+    """Refuse arguments that the tool does not have, naming those it has.
+
+    Raises:
+        InputError: there is one.
+    """
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        near = get_close_matches(unknown[0], known, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise InputError(
+            f"{tool} has no argument {', '.join(unknown)}; nothing was done",
+            hint=f"{meant}its arguments are {', '.join(known)}",
+        )
 
 
 def _answering(tool: Callable[..., CallToolResult]) -> Callable[..., CallToolResult]:

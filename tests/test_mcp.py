@@ -124,10 +124,32 @@ def test_errors_carry_code_and_message(tmp_path: Path) -> None:
         assert (await refused(client, "mark_list", prefix="//"))["error"]["code"] == 2
         line = {"path": "/a", "body": "x", "expected_version": 0, "message": "two\nlines"}
         assert "control character" in (await refused(client, "mark_publish", **line))["error"]["message"]
-        negative = await client.call_tool("mark_publish", {"path": "/a", "body": "x", "expected_version": -1})
-        assert negative.is_error
-        missing = await client.call_tool("mark_publish", {"path": "/a", "body": "x"})
-        assert missing.is_error
+        negative = await refused(client, "mark_publish", path="/a", body="x", expected_version=-1)
+        assert "bad arguments of mark_publish: expected_version: " in negative["error"]["message"]
+        missing = await refused(client, "mark_publish", path="/a", body="x")
+        assert missing["error"]["code"] == 2
+        policy = await refused(client, "mark_publish", path="/a", body="x", expected_version=0, on_conflict="branch")
+        assert "on_conflict: Input should be 'fail' or 'merge'" in policy["error"]["message"]
+        with pytest.raises(AssertionError, match="Unknown tool"):
+            await call(client, "mark_delete", path="/a")
+
+    talk(tmp_path / "s.sqlite", conversation)
+
+
+def test_an_argument_that_a_tool_does_not_have_is_refused_and_nothing_is_done(tmp_path: Path) -> None:
+    async def conversation(client: Client) -> None:
+        publish = {"path": PATH, "body": BASE, "expected_version": 0}
+        error = (await refused(client, "mark_publish", **publish, onconflict="merge"))["error"]
+        assert error["code"] == 2
+        assert error["message"] == "mark_publish has no argument onconflict; nothing was done"
+        known = "path, body, expected_version, on_conflict, message, author, retries, allow_markers"
+        assert error["hint"] == f"did you mean on_conflict? its arguments are {known}"
+        other = (await refused(client, "mark_append", path=PATH, body="x", on_conflict="merge", x=1))["error"]
+        assert other["message"] == "mark_append has no argument on_conflict, x; nothing was done"
+        assert not (tmp_path / "s.sqlite").exists()
+        assert (await refused(client, "mark_list", prefx="/docs"))["error"]["hint"].startswith("did you mean prefix?")
+        for tool in (await client.list_tools()).tools:
+            assert tool.input_schema["additionalProperties"] is False
 
     talk(tmp_path / "s.sqlite", conversation)
 
