@@ -35,6 +35,7 @@ _READS = (
     (operations.METRICS, operations.get_metrics),
     (listings.VERSIONS + "/{path:path}", listings.get_versions),
     (listings.LIST + "/{path:path}", listings.get_list),
+    (listings.VERIFY + "/{path:path}", listings.get_verify),
     (branches.BRANCHES + "/{path:path}", branches.get_branches),
     (branches.DECISIONS + "/{path:path}", branches.get_decisions),
 )

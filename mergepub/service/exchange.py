@@ -43,6 +43,7 @@ class Service:
         self.settings = settings
         self.store = store
         self.metrics = Metrics()
+        self.verifying = asyncio.Lock()
         self.pool: Executor = ThreadPoolExecutor(settings.limits.threads, thread_name_prefix="store")
         self._writer = Writer(store, self.pool) if isinstance(store, SqlStore) else None
         tokens = token_store(store)

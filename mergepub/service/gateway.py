@@ -17,7 +17,7 @@ from mergepub.errors import MergepubError, NotFoundError
 from mergepub.service import logs, operations
 from mergepub.service.branches import BRANCHES, DECISIONS
 from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
-from mergepub.service.listings import LIST, VERSIONS
+from mergepub.service.listings import LIST, VERIFY, VERSIONS
 from mergepub.service.problems import Problem, ProblemError, bad_request, missing, problem_of, refuse, unknown_outcome
 from mergepub.service.targets import decode_path, host_name, is_loopback, split_origin
 
@@ -47,6 +47,7 @@ _ROOMS = {
 _ROUTED = {
     "versions": VERSIONS + "/path",
     "list": LIST + "/path",
+    "verify": VERIFY + "/path",
     "branches": BRANCHES + "/path",
     "decisions": DECISIONS + "/path",
 }
@@ -233,6 +234,8 @@ def _room(path: str) -> str:
         return "versions"
     if path.startswith(LIST + "/"):
         return "list"
+    if path.startswith(VERIFY + "/"):
+        return "verify"
     if path.startswith((BRANCHES + "/", DECISIONS + "/")):
         return "branches" if path.startswith(BRANCHES) else "decisions"
     return _ROOMS.get(path, "document")

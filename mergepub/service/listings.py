@@ -1,4 +1,4 @@
-"""The endpoints of history and listings: JSON, paged by ``?after=`` with ``Link: rel="next"``."""
+"""The endpoints of history, listings and checks: JSON, the long ones paged by ``?after=`` with ``Link: rel="next"``."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ _FILTERED_PAGE = 500  # rows read at a time where the caller may not see all of 
 
 VERSIONS = "/-/versions"
 LIST = "/-/list"
+VERIFY = "/-/verify"
 
 
 async def get_versions(exchange: Exchange) -> Response:
@@ -61,6 +62,22 @@ async def get_list(exchange: Exchange) -> Response:
     return _page("documents", [_listed_row(row) for row in rows[:limit]], exchange, query, following)
 
 
+async def get_verify(exchange: Exchange) -> Response:
+    """What the store's own check finds wrong with one document: bodies, chains, numbering, branches, decisions.
+
+    One at a time: it reads everything that there is of a document, and many at once would leave no thread for others.
+    """
+    path = check_path(exchange.path.removeprefix(VERIFY))
+    exchange.caller.demand_read(path)
+    service = exchange.service
+    try:
+        async with service.verifying:
+            faults = await service.call(_faults, service.store, path)
+    except NotFoundError:
+        raise ProblemError(no_document(path)) from None
+    return JSONResponse({"faults": faults}, headers={"Cache-Control": "no-store"})
+
+
 def _limit(query: dict[str, str]) -> int:
     text = query.get("limit", str(BY_DEFAULT))
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MOST):
@@ -76,6 +93,10 @@ def _flag(query: dict[str, str], name: str) -> bool:
 
 
 # These run in the pool.
+
+
+def _faults(store: Store, path: str) -> list[str]:
+    return list(store.verify(path))
 
 
 def _versions(store: Store, path: str, before: int | None, limit: int) -> list[Revision]:

@@ -59,6 +59,7 @@ SCHEMAS: Described = {
     ),
     "Versions": _object({"versions": {"type": "array", "items": _ref("Version")}}),
     "Documents": _object({"documents": {"type": "array", "items": _ref("Document")}}),
+    "Faults": _object({"faults": {"type": "array", "items": _TEXT}}),
     "Status": _object({"status": _TEXT}),
     "Branch": _object({"branch": _TEXT, "incarnation": _TEXT, "state": _TEXT, "revision": _NUMBER}),
     "Branches": _object(
@@ -318,6 +319,13 @@ _OPERATIONS: dict[tuple[str, str], Described] = {
         _json("Documents"),
         headers=_PAGED,
         parameters=[_FOLDER_PATH, _LIMIT, _AFTER_PATH, _DELETED],
+    ),
+    ("GET", "/-/verify/{path:path}"): _read(
+        "Check one document: bodies, hash chains, numbering, branches, decisions",
+        "What is wrong, one sentence each; nothing where it is sound.",
+        _json("Faults"),
+        404,
+        parameters=[_DOCUMENT_PATH],
     ),
     ("GET", "/-/branches/{path:path}"): _read(
         "Branches of a document against its head; one revision's body; documents with open branches",

@@ -71,8 +71,8 @@ class HttpStore(HttpBranches):
     ``vouched`` is set to False before the first request where nobody who holds a secret named this store: then no
     secret of the environment is sent to it.
 
-    ``verify`` reads every version once and compares digest, size and numbering with the history; the hash chain itself
-    is checked on the service's side only.
+    ``verify`` reads every version once and compares digest, size and numbering with the history; the hash chains, the
+    branches and the decisions are checked on the service's side, and what is found there is told as well.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class HttpStore(HttpBranches):
         return islice(rows, limit)
 
     def verify(self, path: str | None = None) -> Iterator[str]:
-        """Read every version of one document or all, and compare it with its row in the history."""
+        """Read every version of one document or all, compare it with its row in the history, and ask the service."""
         paths = [path] if path is not None else (row.path for row in self.list(deleted=True))
         for each in paths:
             yield from self._verify_document(each)
@@ -400,6 +400,7 @@ class HttpStore(HttpBranches):
                 yield from self._verify_version(path, row)
         if newer != 1:
             yield f"{path}: the history begins at version {newer}, not at 1"
+        yield from self._ask(Call("GET", path, f"{self._url}/-/verify{wire.quote_path(path)}"), {200}, wire.faults)
 
     def _verify_version(self, path: str, row: Revision) -> Iterator[str]:
         try:

@@ -338,6 +338,18 @@ def listed(row: Mapping[str, Any]) -> Listed:
     )
 
 
+def faults(call: Call, answer: Answer) -> list[str]:
+    """What the service's own check found.
+
+    Raises:
+        UnavailableError: the answer is no list of sentences.
+    """
+    found = json_object(call, answer).get("faults")
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise unclear(call, answer, "a list of faults was promised")
+    return [shown(each, 3 * QUOTED) for each in found]
+
+
 def json_object(call: Call, answer: Answer) -> dict[str, Any]:
     """The JSON object in a yes.
 

@@ -11,9 +11,11 @@ import pytest
 from mergepub.documents import ABSENT, Version, digest_of
 from mergepub.errors import InvalidStoreError
 from mergepub.histories import CHOOSE, CONTINUE, REBASE, REJECT, UNDO, DecisionRequest, Place
+from mergepub.stores.http import HttpStore
 from mergepub.stores.postgres import PostgresStore
 from mergepub.stores.sqldecisions import COLUMNS, decision_link
 from mergepub.stores.sqlite import SqliteStore
+from tests.stores.http_service import HttpService
 
 if TYPE_CHECKING:
     from mergepub.stores.contract import BranchStore
@@ -91,6 +93,33 @@ def test_a_decision_that_was_changed_is_reported(store: SqliteStore, tmp_path: P
     wanted = "decision 3 is missing" if column in ("path", "number") else "decision 3 was changed"
     found = list(store.verify(DOC))
     assert any(wanted in fault for fault in found), found
+
+
+@pytest.fixture
+def through(store: SqliteStore) -> Iterator[HttpStore]:
+    service = HttpService(store.url).start()
+    over_http = HttpStore(service.url)
+    yield over_http
+    over_http.close()
+    service.remove()
+
+
+def test_a_decision_that_was_changed_behind_a_service_is_told_through_it(
+    store: SqliteStore, through: HttpStore, tmp_path: Path
+) -> None:
+    assert list(through.verify()) == []
+    third = f"path = '{DOC}' AND number = 3"
+    with sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None) as connection:
+        (row,) = connection.execute(f"SELECT rowid FROM merge_decisions WHERE {third}").fetchone()
+        for column, value in CHANGES.items():
+            (kept,) = connection.execute(f"SELECT {column} FROM merge_decisions WHERE rowid = {row}").fetchone()
+            connection.execute(f"UPDATE merge_decisions SET {column} = {value} WHERE rowid = {row}")
+            assert list(through.verify(DOC)) == list(store.verify(DOC)) != [], column
+            connection.execute(f"UPDATE merge_decisions SET {column} = ? WHERE rowid = {row}", (kept,))
+        assert list(through.verify()) == []
+        connection.execute(f"DELETE FROM merge_decisions WHERE rowid = {row}")
+        assert list(through.verify()) == list(store.verify()) != []
+    connection.close()
 
 
 @pytest.mark.parametrize("number", range(1, 7))

@@ -63,7 +63,7 @@ def test_without_a_known_token_everything_of_documents_is_401(closed: HttpServic
         "Bearer mergepub_0000000000000000_" + "0" * 64,
         "Bearer ü",
     ]
-    targets = ("/docs/a.md", "/docs/a.md/v1", "/-/versions/docs/a.md", "/-/list/", "/-/metrics")
+    targets = ("/docs/a.md", "/docs/a.md/v1", "/-/versions/docs/a.md", "/-/verify/docs/a.md", "/-/list/", "/-/metrics")
     for value in bad:
         headers = {} if value is None else {"Authorization": value}
         for target in targets:
@@ -91,7 +91,7 @@ def test_publishing_includes_reading_and_reading_excludes_publishing(clients: di
     path = fresh_path()
     assert clients["writer"].create(path).status == 201
     for name in ("writer", "reader"):
-        for target in (path, f"{path}/v1", f"/-/versions{path}"):
+        for target in (path, f"{path}/v1", f"/-/versions{path}", f"/-/verify{path}"):
             assert clients[name].get(target).status == 200
     for ask in (
         lambda: clients["reader"].put(path, b"x", Mergepub_Expected_Version="1"),
@@ -116,7 +116,7 @@ def test_a_read_that_is_not_allowed_is_byte_for_byte_a_404(clients: dict[str, Cl
         headers = {name: value for name, value in answer.headers.items() if name not in ("date", "content-length")}
         return answer.status, headers, answer.body.replace(path.encode(), b"PATH")
 
-    for form in ("{}", "{}/v1", "{}/v7", "/-/versions{}"):
+    for form in ("{}", "{}/v1", "{}/v7", "/-/versions{}", "/-/verify{}"):
         real = seen(clients["reader"], form.format(missing), missing)
         assert real[0] == 404
         for path in (there, missing, deleted):

@@ -115,8 +115,9 @@ class TestHttpToSqlite(OverHttp):
             connection.execute("UPDATE bodies SET body = ? WHERE digest = ?", (b"0ne", digest_of(b"one")))
         connection.close()
         hasty = HttpStore(service.url, policy=RetryPolicy(attempts=1))
-        (fault,) = hasty.verify()
-        assert fault.startswith(f"{DOC}/v1: ")
+        read, checked = hasty.verify()
+        assert read.startswith(f"{DOC}/v1: ")
+        assert checked == f"{DOC}: the body {digest_of(b'one')[:12]} does not have its digest (main@1)"
         hasty.close()
         empty_sqlite(file)
 
