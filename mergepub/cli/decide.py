@@ -75,13 +75,15 @@ def decide_command(context: click.Context, /, path: str, branch: str | None, fil
     way = _way(given)
     _check_call(path, way, branch, file, given)
     how = How(given["author"], given["reason"], given["acknowledge_effects"], given["dry_run"])
+    hints = ["dry run: nothing was changed"] if given["dry_run"] else None
     with opened(store_url(context)) as store:
         if way == "undo":
             outcome: Decided | Overlap = _undo(store, path, given["undo"], given["expected_head"], how)
         else:
             seen, head = _seen(store, path, branch or "", given["expected_head"])
             outcome = _decide(store, path, way, seen, head, file, given["approve"], how)
-    return answer(outcome, path, form, hints=_hints(outcome, path, given))
+            hints = _overlap_hints(outcome, path, seen, form, given) or hints
+    return answer(outcome, path, form, hints=hints)
 
 
 def _way(given: dict[str, Any]) -> str:
@@ -180,14 +182,24 @@ def _confirm(lines: list[str], question: str) -> None:
         raise BranchError("nothing was decided", reason="not-confirmed", hint="look again, and repeat the command")
 
 
-def _hints(outcome: Decided | Overlap, path: str, given: dict[str, Any]) -> list[str] | None:
+def _overlap_hints(
+    outcome: Decided | Overlap, path: str, seen: Place, form: Form, given: dict[str, Any]
+) -> list[str] | None:
+    """What to type where the two overlap: decide with the mended file, once the marked body is in one."""
     from mergepub.outcomes import Overlap
 
-    if isinstance(outcome, Overlap):
-        return [
-            f"the branch and version {outcome.current_version} overlap; nothing was decided.",
-            f"next: mend the marked lines in FILE; mergepub decide {shlex.quote(path)} BRANCH@R --continue FILE ...",
-        ]
-    if given["dry_run"]:
-        return ["dry run: nothing was changed"]
-    return None
+    if not isinstance(outcome, Overlap):
+        return None
+    told = f"the branch and version {outcome.current_version} overlap; nothing was decided."
+    marked = form.output
+    if marked is not None:
+        how = ["--continue", marked]
+        told = f"{told} Mend the marked lines of {marked}."
+    else:
+        name = f"{path.rpartition('/')[2]}.merged"
+        how = ["--rebase" if given["rebase"] else "--continue"]
+        how += [word for each in given["approve"] for word in ("--approve", each)]
+        how += ["-o", "FILE" if os.path.lexists(name) else name]
+    heads = ["--expected-head", str(outcome.current_version)]
+    reason = ["--reason", given["reason"]] if given["reason"] else []
+    return [told, "next: " + shlex.join(["mergepub", "decide", path, str(seen), *how, *heads, *reason])]

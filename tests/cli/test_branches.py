@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -234,6 +235,24 @@ def test_a_continuation_that_overlaps_is_answered_with_the_marked_body(guide: by
     marked = refused.out.partition(b"\n\n")[2]
     assert decide(mergepub, f"{name}@1", "--continue", "-", stdin=marked).status == 2
     assert result_of(mergepub("decisions", DOC, "--json"))["decisions"] == []
+
+
+@pytest.mark.parametrize("way", [("--continue",), ("--rebase", "--approve", "h1")], ids=["continue", "rebase"])
+def test_what_follows_an_overlap_is_typed_from_the_hints_alone(way, guide: bytes, mergepub: Runner) -> None:
+    body = guide.replace(b"ONE", b"eins")
+    name = fields(publish(mergepub, body, "--expected-version", "1", "--on-conflict", "branch"))["branch"]
+    place = ("decide", DOC, f"{name}@1")
+    answer = mergepub(*place, *way, "--expected-head", "2", "--reason", "both hold")
+    ends = "--expected-head 2 --reason 'both hold'"
+    hint = answer.err.splitlines()[-1]
+    assert hint == f"next: mergepub {' '.join([*place, *way])} -o guide.md.merged {ends}"
+    answer = mergepub(*shlex.split(hint)[2:])
+    told, hint = answer.err.splitlines()[-2:]
+    assert told.endswith("nothing was decided. Mend the marked lines of guide.md.merged.")
+    assert hint == f"next: mergepub {' '.join(place)} --continue guide.md.merged {ends}"
+    assert "-o FILE" in mergepub(*place, *way, "--expected-head", "2").err  # there is one of that name by now
+    Path("guide.md.merged").write_bytes(b"mended\n")
+    assert mergepub(*shlex.split(hint)[2:]).out.startswith(b"status: ok\nversion: 3\n")
 
 
 def test_a_rebase_replays_the_named_hunks_alone(guide: bytes, mergepub: Runner) -> None:
