@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mergepub.calm import when_calm
 from mergepub.cli.streams import read_file, read_stdin
 from mergepub.errors import InputError, RejectedError
 from mergepub.stores.contract import MAX_BODY
@@ -19,7 +20,7 @@ def read_body(file: str, *, allow_empty: bool) -> bytes:
         InputError: the file cannot be read, or standard input (or another pipe) is empty.
         RejectedError: the body is over the limit; no more than that was read.
     """
-    body = read_stdin(MAX_BODY) if file == "-" else read_file(file, MAX_BODY)
+    body = read_stdin(MAX_BODY) if file == "-" else when_calm(file, lambda: read_file(file, MAX_BODY))
     if len(body) > MAX_BODY:
         raise RejectedError(
             f"{_name(file)} holds more than {MAX_BODY} bytes, the limit of a body",

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from mergepub import publishing
+from mergepub.calm import when_calm
 from mergepub.checkout import Base, FileChangedError, Sent
 from mergepub.checkout.queue import may_wait
 from mergepub.checkout.replacing import replace_file
@@ -65,7 +66,7 @@ def publish_file(work: Work, how: How) -> Outcome:
         InputError: FILE is gone, or as ``publishing.publish``.
         UnavailableError: as there; the next command finds out whether it arrived.
     """
-    ours = work.read()
+    ours = when_calm(work.local.target, work.read)
     refuse_conflict(work.local, work.record, ours)
     if may_wait(work.checkout):
         send_waiting(work)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from mergepub import calm
 from mergepub.errors import UnavailableError
 from tests.cli.conftest import present
 
@@ -341,6 +342,27 @@ def test_a_candidate_written_to_the_file_is_like_a_pull(here: Path, others, merg
     assert mergepub("publish", GUIDE, "guide.md", "--on-conflict", "candidate", "-o", "guide.md").status == 3
     assert here.read_bytes() == b"ONE\ntwo\nthree\nfour\nFIVE\n"
     assert mergepub("publish", GUIDE, "guide.md").out == b"status: ok\nversion: 3\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("push", "guide.md"),
+        ("publish", GUIDE, "guide.md"),
+        ("publish", GUIDE, "../elsewhere.md", "--expected-version", "1"),
+        ("publish", GUIDE, "guide.md", "--queue"),
+    ],
+    ids=["push", "publish", "publish untracked", "queue"],
+)
+def test_a_file_that_an_editor_has_emptied_to_write_it_is_not_published_empty(call, here: Path, mergepub, monkeypatch):
+    file = Path("../elsewhere.md") if "../elsewhere.md" in call else here
+    file.write_bytes(b"")
+    monkeypatch.setattr(calm, "MOMENT", 10**15)
+    monkeypatch.setattr(calm, "sleep", lambda _: file.write_bytes(b"saved\n"))
+    assert mergepub(*call).status == 0
+    assert mergepub("sync").status == 0
+    assert mergepub("versions", GUIDE).out.count(b"\n") == 2
+    assert mergepub("fetch", GUIDE, "--body-only").out == b"saved\n"
 
 
 # ── pull ────────────────────────────────────────────────────────────────────────────────────────────────────────────
