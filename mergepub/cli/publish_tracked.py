@@ -7,7 +7,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mergepub import publishing, status_files
+from mergepub import status_files
 from mergepub.checkout import Checkout, Local, Record, locate
 from mergepub.cli.answers import Form, answer
 from mergepub.cli.opening import opened, store_url
@@ -17,7 +17,7 @@ from mergepub.cli.tracked import held
 from mergepub.errors import InputError
 from mergepub.outcomes import Mismatch, Outcome, Overlap, Refused
 from mergepub.tracking.outputs import check_output, take_other_output, take_output
-from mergepub.tracking.sending import How, check_version, publish_file
+from mergepub.tracking.sending import How, check_version, publish_file, send
 from mergepub.tracking.work import Work, at_hand
 
 if TYPE_CHECKING:
@@ -104,20 +104,7 @@ def publish_into(context: click.Context, path: str, body: bytes, form: Form, giv
     with opened(store_url(context)) as store, held(checkout):
         work = at_hand(store, checkout, local)
         check_output(work, path)
-        outcome = publishing.publish(
-            store,
-            path,
-            body,
-            given["expected_version"],
-            on_conflict=how.on_conflict,
-            retries=how.retries,
-            author=how.author,
-            message=how.message,
-            merge_options=how.merge_options,
-            favour=how.favour,
-            allow_markers=how.allow_markers,
-            kind=given["kind"],
-        )
+        outcome = send(store, path, body, given["expected_version"], how, kind=given["kind"])
         take_other_output(work, outcome, body, given["expected_version"])
     form = replace(form, output=None, no_body=True)
     return answer(outcome, path, form, shlex.quote(local.name), hints=_hints(work, outcome, form, given["favour_path"]))

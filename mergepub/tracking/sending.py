@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mergepub import publishing
 from mergepub.calm import when_calm
@@ -26,6 +26,7 @@ from mergepub.values import dataclass
 
 if TYPE_CHECKING:
     from mergepub.documents import Document
+    from mergepub.stores.contract import Store
     from mergepub.tracking.work import Work
 
 
@@ -52,6 +53,30 @@ class How:
     allow_revert: bool = False
     update: bool = True
     rebase_on: int | None = None
+
+
+def send(store: Store, path: str, body: bytes, expected: int, how: How, **more: Any) -> Outcome:
+    """``publishing.publish`` as ``how`` says; ``more`` is what that does not say.
+
+    Raises:
+        MergepubError: as there.
+    """
+    return publishing.publish(
+        store,
+        path,
+        body,
+        expected,
+        on_conflict=how.on_conflict,
+        retries=how.retries,
+        author=how.author,
+        message=how.message,
+        merge_options=how.merge_options,
+        favour=how.favour,
+        allow_markers=how.allow_markers,
+        source=how.source(body) if how.source else None,
+        on_event=how.on_event,
+        **more,
+    )
 
 
 def publish_file(work: Work, how: How) -> Outcome:
@@ -135,22 +160,8 @@ def _rebased(work: Work, version: int) -> Base:
 def _send(work: Work, ours: bytes, base: Base, how: How) -> Outcome:
     sending = _Sending(work, ours, base)
     try:
-        outcome = publishing.publish(
-            work.store,
-            work.record.path,
-            ours,
-            base.version,
-            on_conflict=how.on_conflict,
-            retries=how.retries,
-            author=how.author,
-            message=how.message,
-            merge_options=how.merge_options,
-            favour=how.favour,
-            allow_markers=how.allow_markers,
-            source=how.source(ours) if how.source else None,
-            on_event=how.on_event,
-            base=HeldBase(work.body(base.digest), base.incarnation, base.contained, sending.ancestor),
-        )
+        held = HeldBase(work.body(base.digest), base.incarnation, base.contained, sending.ancestor)
+        outcome = send(work.store, work.record.path, ours, base.version, how, base=held)
     except (RejectedError, UnresolvedMarkersError) as error:
         if isinstance(error, UnresolvedMarkersError) or error.limit is not None:
             sending.refused()
