@@ -23,7 +23,9 @@ engineer, the way of a merge from top to bottom:
    and nowhere else. (S. Khanna, K. Kunal and B. Pierce, *A Formal Investigation of Diff3*, 2007,
    say what a line merge can promise and what it cannot.)
 5. Where two sides clash, other scripts of the same length may not (``ties.py``); and on request different words of the
-   same lines may merge (``words.py``): the same scripts and the same walk, with words for lines.
+   same lines may merge (``words.py``): the same scripts and the same walk, with words for lines. Where all edits put
+   one word in the place of another, they are found before anything else, and no scripts on lines are needed
+   (``inplace.py``).
 6. ``render.py`` turns changes into bytes: three styles, three favours, the marker size at which no text can be mistaken
    for a marker. ``markers.py`` writes marker lines and reads them back; a test takes every merge through both.
 

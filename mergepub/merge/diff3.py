@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mergepub.merge.lines import converted_ending, offset_before_plain, plain
 from mergepub.merge.markers import SMALLEST
-from mergepub.merge.myers import edit_scripts
 from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, anywhere, changes, covering
 from mergepub.merge.render import FAVOURS, STYLES, Rendering, render, trimmed
 
@@ -124,16 +123,17 @@ def diff3(
     _refuse_nul(base=base, ours=ours[:_HEAD], theirs=theirs[:_HEAD])
     how.ending = converted_ending(base, ours, theirs)
     texts = (base, ours, theirs) if how.ending is None else (plain(base), plain(ours), plain(theirs))
-    found = _find_changes(texts, touching=adjacent == "conflict", engine=engine)
+    words = granularity == "word"
+    found = _find_changes(texts, touching=adjacent == "conflict", engine=engine, words=words)
     if anywhere(b"\0", found, b"", *texts[1:]):
         _refuse_nul(ours=ours, theirs=theirs)
-    found = _refined(found, texts, words=granularity == "word", trim=style != "diff3")
+    found = _refined(found, texts, words=words, trim=style != "diff3")
     return _rendered(found, base, ours, theirs, how)
 
 
 def _refined(found: list[Change], texts: Bodies, *, words: bool, trim: bool) -> list[Change]:
     """The changes with their conflicts made fewer, or smaller."""
-    if words:
+    if words and any(change[0] == CONFLICT for change in found):
         from mergepub.merge.words import settled_by_words  # noqa: PLC0415 - opt-in, kept out of the start-up
 
         found = settled_by_words(found, *texts)
@@ -155,11 +155,19 @@ def _rendered(found: list[Change], base: bytes, ours: bytes, theirs: bytes, how:
     )
 
 
-def _find_changes(texts: Bodies, *, touching: bool, engine: str) -> list[Change]:
+def _find_changes(texts: Bodies, *, touching: bool, engine: str, words: bool) -> list[Change]:
     if engine == "merge3":
         from mergepub.merge.merge3_engine import merge3_changes  # noqa: PLC0415 - an extra, imported when it is asked for
 
         return merge3_changes(*texts)
+    if words:
+        from mergepub.merge.inplace import changes_in_place  # noqa: PLC0415 - opt-in, kept out of the start-up
+
+        in_place = changes_in_place(texts, touching=touching)
+        if in_place is not None:
+            return in_place
+    from mergepub.merge.myers import edit_scripts  # noqa: PLC0415 - a merge by words may need none
+
     scripts = edit_scripts(*texts)
     found = changes(texts, *scripts, touching=touching)
     if any(change[0] == CONFLICT for change in found):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from mergepub.merge.inplace import NO_WORD, merged_in_place
 from mergepub.merge.myers import edit_script
 from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, WORDS, Region, changes, covering
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _TOP, _BREAK, _BOTTOM = b"\0^", b"\0", b"\0$"
 """Keys: the start of a text, a line break, the end of a text. No word holds a NUL byte, no indentation a ^ or $."""
 
-_NO_WORD = bytes(byte for byte in range(128) if not chr(byte).isalnum())
-
 
 def settled_by_words(found: Sequence[Change], base: bytes, ours: bytes, theirs: bytes) -> list[Change]:
     """The changes, with every conflict that can be settled word by word turned into one of kind WORDS."""
@@ -33,7 +32,8 @@ def settled_by_words(found: Sequence[Change], base: bytes, ours: bytes, theirs: 
 
 def _settled(conflict: Change, base: bytes, ours: bytes, theirs: bytes) -> Change:
     _, b0, b1, o0, o1, t0, t1, _ = conflict
-    text = merge_words(base[b0:b1], ours[o0:o1], theirs[t0:t1])
+    parts = base[b0:b1], ours[o0:o1], theirs[t0:t1]
+    text = merged_in_place(*parts) or merge_words(*parts)
     return conflict if text is None else (WORDS, b0, b1, o0, o1, t0, t1, text)
 
 
@@ -55,7 +55,7 @@ def merge_words(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 def words_between(changed: Sequence[Change], keys: bytes) -> bool:
     """Whether an unchanged word stands between each two changes of different sides; punctuation alone is no word."""
     return all(
-        kind == next_kind or keys[end:start].translate(None, _NO_WORD)
+        kind == next_kind or keys[end:start].translate(None, NO_WORD)
         for (kind, _, end, *_), (next_kind, start, *_) in pairwise(changed)
     )
 
@@ -64,7 +64,7 @@ def _phrases(keys: bytes, spans: list[tuple[int, int]]) -> set[tuple[bytes, byte
     """Every two words in a row that stand in one of the ranges."""
     found: set[tuple[bytes, bytes]] = set()
     for start, end in spans:
-        words = [key for key in keys[start:end].split(b"\n") if key.translate(None, _NO_WORD)]
+        words = [key for key in keys[start:end].split(b"\n") if key.translate(None, NO_WORD)]
         found.update(pairwise(words))
     return found
 
