@@ -9,8 +9,9 @@ from mergepub.service.labels import parse_number
 from mergepub.service.problems import ProblemError, bad_request, refuse
 
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\Z')
-_TAGS = re.compile(r'\s*(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"\s*(?:,\s*(?:(?:W/)?"[\x21\x23-\x7e\x80-\xff]*")?\s*)*\Z')
 _EACH = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
+# Every character fits in one place only, or a long list that is none would be tried in more ways than anybody can wait.
+_TAGS = re.compile(rf"\s*{_EACH.pattern}\s*(?:,\s*(?:{_EACH.pattern}\s*)?)*\Z")
 _OURS = re.compile(r"([0-9A-Za-z_-]+)\.([1-9][0-9]{0,15})\Z")
 
 

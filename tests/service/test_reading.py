@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 from mergepub.documents import ABSENT
+from mergepub.service.conditions import parse_tags
+from mergepub.service.problems import ProblemError
 from mergepub.stores import open_store
 from tests.service.wire import Client, fresh_path
 
@@ -69,6 +71,17 @@ def test_another_tag_gets_the_body(client: Client) -> None:
     assert client.get(path, If_None_Match=tag).status == 200
     assert client.get(path, If_None_Match='"other"').status == 200
     assert client.get(path, If_None_Match="no tag").status == 400
+
+
+@pytest.mark.parametrize("more", [", ", " ", " ,", ', "a"', ', W/"b,c" ', '"'])
+def test_a_list_of_tags_however_long_that_is_none_is_refused_before_it_costs_anything(more: str) -> None:
+    """Tried in every way that it could be read, each of these would outlast the sun."""
+    with pytest.raises(ProblemError):
+        parse_tags("If-None-Match", '"a"' + more * (30_000 // len(more)) + "x")
+
+
+def test_a_list_of_tags_may_hold_empty_places_and_tags_with_commas() -> None:
+    assert parse_tags("If-Match", ' "a" , W/"b,c",, "" ,') == ['"a"', 'W/"b,c"', '""']
 
 
 def test_a_read_with_if_match_is_answered_for_that_version_only(client: Client) -> None:
