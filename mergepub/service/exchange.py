@@ -128,8 +128,10 @@ class Exchange:
         """The whole body.
 
         Raises:
-            ProblemError: 413 as soon as it is over the limit, 408 when it makes no progress, 400 when it is cut short.
+            ProblemError: 413 as soon as it is over the limit, 408 when it makes no progress, 400 when it is cut short
+                or a part of a body, 415 when it is encoded.
         """
+        self._check_whole()
         limit = self.service.body_limit
         length = self.headers.get(b"content-length")
         if length and int(length[0]) > limit:
@@ -140,6 +142,14 @@ class Exchange:
             if self.received > limit:
                 raise ProblemError(too_large(limit))
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _check_whole(self) -> None:
+        """Stored as they came, a part would replace the whole, and encoded bytes be handed out as if they were none."""
+        if b"content-range" in self.headers:
+            raise bad_request("Content-Range: a document is written as a whole, never in parts")
+        codings = self.joined("Content-Encoding") or "identity"
+        if codings.strip().lower() != "identity":
+            raise refuse(415, "encoded", "Content-Encoding: a body is stored as it is sent; send it without a coding")
 
     async def _chunk(self) -> bytes:
         patience = self.service.settings.limits.body_time

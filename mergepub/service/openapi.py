@@ -106,6 +106,7 @@ _MEANINGS = {
     412: "The head is not the version that the request names.",
     413: "The body is over the limit.",
     414: "The request target is too long.",
+    415: "The body is encoded; bodies are stored as they are sent.",
     421: "The service does not answer for this host name.",
     422: "The key was used for another body, or what stands before the body is no list.",
     428: "The write names no version to build on, or no key.",
@@ -116,7 +117,7 @@ _MEANINGS = {
     504: "The outcome of a write is unknown; repeat it as it is.",
 }
 _EVERYWHERE = (400, 401, 408, 414, 421, 429, 431, 500, 503)
-_WRITING = (403, 409, 412, 413, 504)
+_WRITING = (403, 409, 412, 413, 415, 504)
 
 
 def _parameter(name: str, place: str, schema: Described, text: str, *, required: bool = False) -> Described:

@@ -206,6 +206,25 @@ def test_a_delete_is_a_compare_and_swap_and_its_retry_is_204(client: Client) -> 
     assert client.create(path, b"again\n").json == {"version": 3}
 
 
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ({"Content-Range": "bytes 0-4/10"}, 400),
+        ({"Content-Encoding": "gzip"}, 415),
+        ({"Content-Encoding": "identity, br"}, 415),
+    ],
+)
+def test_a_part_of_a_body_or_an_encoded_one_never_replaces_a_document(
+    client: Client, header: dict[str, str], status: int
+) -> None:
+    path = fresh_path()
+    client.create(path, b"whole text\n")
+    assert client.ask("PUT", path, expected(1) | header, b"other").problem["status"] == status
+    assert client.ask("POST", path, {"Idempotency-Key": "k"} | header, b"other").problem["status"] == status
+    assert client.get(path).body == b"whole text\n"
+    assert client.ask("PUT", path, expected(1) | {"Content-Encoding": "identity"}, b"other").status == 201
+
+
 def test_a_log_of_events_only_grows_at_its_end(client: Client) -> None:
     path = fresh_path()
     first, second = b'{"id":"1","type":"message"}\n', b'{"id":"2","type":"message"}\n'
