@@ -74,8 +74,8 @@ ALIGNED = 200
 def push_command(context: click.Context, /, files: tuple[str, ...], **given: Any) -> int:
     """Publish files that changed here, merged with what others published since.
 
-    Of a folder, all files below it that are not hidden and that no .mergepubignore names; mergepub.toml, the store's
-    own file and files with a token only where they are named themselves. A document that does not exist is created. A
+    Of a folder, all files below it that are not hidden and that no .mergepubignore names; mergepub.toml, files of
+    stores and files with a token only where they are named themselves. A document that does not exist is created. A
     conflict leaves its FILE untouched and stops no other; mergepub pull or mergepub resolve brings the markers. At the
     end a line says how many files were published, merged, unchanged, conflicted, failed.
     """

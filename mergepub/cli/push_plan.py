@@ -67,7 +67,9 @@ def plan_push(stores: Stores, names: Sequence[str], prefix: str | None, since: s
     stray: list[str] = []
     own = OwnFiles(stores.given().url)
     for local, checkout, relative in _found(names, stray):
-        if relative is not None and local.target in own:
+        if relative is None:
+            own.check_named(local.name, local.target)
+        elif local.target in own:
             continue
         if since is None or planning.changes.has(local, since):
             planning.add(local, checkout, relative)
@@ -184,10 +186,18 @@ def path_for(local: Local, prefix: str | None, relative: str | None = None) -> s
         why = "no --prefix says where it goes" if prefix is None else "it does not lie below the working directory"
         raise InputError(
             f"{local.name} is not tracked, and {why}",
-            hint=f"{ways_out('PATH', local.name)}; if it is new: mergepub push {shlex.quote(local.name)} "
-            f"--prefix {EXAMPLE}",
+            hint=f"if it is new: {_first_push(local, prefix, relative)}; {ways_out('PATH', local.name)}",
         )
     return _checked(local, f"{check_prefix(prefix).rstrip('/')}/{unicodedata.normalize('NFC', relative)}")
+
+
+def _first_push(local: Local, prefix: str | None, relative: str) -> str:
+    """The command that pushes a new file: from its own folder, where it does not lie below this one."""
+    prefix = prefix or EXAMPLE
+    if not relative.startswith(os.pardir):
+        return shlex.join(["mergepub", "push", local.name, "--prefix", prefix])
+    folder, name = os.path.split(os.path.abspath(local.name))
+    return f"cd {shlex.quote(folder)} && {shlex.join(['mergepub', 'push', name, '--prefix', prefix])}"
 
 
 def _checked(local: Local, path: str) -> str:

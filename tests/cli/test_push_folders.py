@@ -129,6 +129,34 @@ def test_a_push_of_a_folder_leaves_out_the_configuration_the_store_and_what_hold
     assert documents(mergepub) == ["/long.md", "/sub/mergepub.toml.md"]
 
 
+def test_a_push_of_a_folder_leaves_out_every_store_and_what_sqlite_keeps_beside_it(mergepub: Runner):
+    for name in ("service.sqlite", "store.sqlite"):
+        mergepub("publish", "/a.md", "--expected-version", "0", "--store", name, stdin=b"a\n")
+    for name in ("service.sqlite-wal", "service.sqlite-shm", "service.sqlite-journal", "notes-wal"):
+        Path(name).touch()
+    other = sqlite3.connect("other.sqlite")
+    other.execute("CREATE TABLE somebodys (thing)")
+    other.close()
+    Path("page.md").write_bytes(b"SQLite format 3\0" + b"-" * 496)
+    assert mergepub("push", ".", "--prefix", "/").status == 0
+    assert documents(mergepub) == ["/a.md", "/notes-wal", "/other.sqlite", "/page.md"]
+    assert mergepub("push", "service.sqlite", "--prefix", "/").status == 0
+    named = mergepub("push", "store.sqlite", "--prefix", "/")
+    refused(named, "store.sqlite is a file of the store that it would be published to\nhint: leave it out")
+
+
+def test_a_new_file_elsewhere_is_pushed_by_the_hint(scratch: Path, mergepub: Runner):
+    write("../my notes/a.md", "a\n")
+    Path("here").mkdir()
+    for prefix, meant in (("/notes", "/notes"), (None, "/docs")):
+        result = mergepub("push", "../my notes/a.md", *(("--prefix", prefix) if prefix else ()))
+        hint = result.err.splitlines()[-1]
+        again = f"cd '{scratch.parent}/my notes' && mergepub push a.md --prefix {meant}"
+        assert hint.startswith(f"hint: if it is new: {again}; if it was made from version N: ")
+    Path("b.md").touch()
+    assert "hint: if it is new: mergepub push b.md --prefix /docs; " in mergepub("push", "b.md").err
+
+
 def test_the_configuration_is_published_where_it_is_named_or_a_rule_takes_it_in(mergepub: Runner):
     write("mergepub.toml", "[push]\njobs = 2\n")
     write("site/mergepub.toml", "")
