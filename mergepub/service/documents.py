@@ -26,13 +26,12 @@ from mergepub.errors import (
 from mergepub.paths import check_path, split_version
 from mergepub.service import conditions, labels
 from mergepub.service.conditions import Expected, etag
-from mergepub.service.labels import parse_number
 from mergepub.service.problems import ProblemError, bad_request, mismatch, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mergepub.service.exchange import Exchange
+    from mergepub.service.exchange import Exchange, Service
     from mergepub.stores.contract import Store
 
 _KEY = re.compile(r"[!#-~]{1,200}\Z")
@@ -92,16 +91,16 @@ async def put_document(exchange: Exchange) -> Response:
 
 
 async def post_document(exchange: Exchange) -> Response:
-    """Append to whatever the head is, once per key; where a version is expected, to that one alone."""
+    """Append to whatever the head is, once per key; where a precondition names a version, to that one alone."""
     path = _writable(exchange, "publish")
     key = _append_key(exchange)
     options: dict[str, Any] = _labels(exchange)
-    number = exchange.text("Mergepub-Expected-Version")
-    if number is not None:
-        options["expected"] = Version(parse_number("Mergepub-Expected-Version", number))
+    expected = _expected_if_any(exchange)
     body = await exchange.body()
     service, receipt = exchange.service, None
-    if number is None and body.startswith(b"{"):
+    if expected is not None:
+        options["expected"] = await _named(service, path, expected)
+    elif body.startswith(b"{"):
         receipt = await service.call(_logged, service.store, path, body, key=key, **options)
     if receipt is None:
         receipt = await service.write(service.store.append, path, body, key=key, **options)
@@ -144,6 +143,12 @@ def _writable(exchange: Exchange, operation: str) -> str:
 def _expected(exchange: Exchange) -> Expected:
     number = exchange.text("Mergepub-Expected-Version")
     return conditions.expected_version(exchange.joined("If-Match"), exchange.joined("If-None-Match"), number)
+
+
+def _expected_if_any(exchange: Exchange) -> Expected | None:
+    """As ``_expected``; None where no version is named: an append goes on whatever the head is."""
+    others = exchange.values("If-None-Match") or exchange.values("Mergepub-Expected-Version")
+    return _expected(exchange) if others or exchange.joined("If-Match") not in (None, "*") else None
 
 
 def _labels(exchange: Exchange) -> dict[str, str]:
@@ -192,13 +197,18 @@ async def _swapped(
     """What ``method``, a compare-and-swap, answers. That there is no document is a precondition that does not hold."""
     service = exchange.service
     try:
-        version = Version(expected.number)
-        if expected.incarnation is not None or expected.foreign:
-            version = await service.call(_version, service.store, path, expected)
+        version = await _named(service, path, expected)
         receipt: Receipt = await service.write(method, path, *body, version, **options)
         return receipt
     except NotFoundError:
         raise _nothing_to_match(path, expected) from None
+
+
+async def _named(service: Service, path: str, expected: Expected) -> Version:
+    if expected.incarnation is None and not expected.foreign:
+        return Version(expected.number)
+    version: Version = await service.call(_version, service.store, path, expected)
+    return version
 
 
 def _nothing_to_match(path: str, expected: Expected) -> VersionConflictError:

@@ -297,7 +297,7 @@ _OPERATIONS: dict[tuple[str, str], Described] = {
         "Append",
         _DONE,
         *(404, 410, 412, 422, 428),
-        parameters=[_DOCUMENT_PATH, _KEY, _ONLY_AT, *_LABELS],
+        parameters=[_DOCUMENT_PATH, _KEY, _WRITE_CONDITIONS[0], _ONLY_AT, *_LABELS],
         requestBody=_SOME_BODY,
     ),
     ("DELETE", "/{path:path}"): _write(

@@ -299,6 +299,23 @@ def test_no_answer_tells_where_the_store_is(tmp_path: Path) -> None:
         service.remove()
 
 
+def test_a_precondition_of_an_append_holds_or_nothing_is_appended(client: Client) -> None:
+    path = fresh_path()
+    first = client.create(path, b"1\n").headers["etag"]
+    other = client.create(fresh_path()).headers["etag"]
+    for headers in ({"If-Match": '"x"'}, {"If-Match": other}, {"If-None-Match": "*"}, expected(7), expected(0)):
+        answer = client.ask("POST", path, {"Idempotency-Key": "k", **headers}, b"2\n")
+        assert (answer.problem["status"], answer.problem["current-version"]) == (412, 1)
+    for malformed in ({"If-Match": first, **expected(2)}, {"If-Match": ""}, {"If-None-Match": first}):
+        answer = client.ask("POST", path, {"Idempotency-Key": "k", **malformed}, b"2\n")
+        assert answer.problem["status"] == 400
+    for key, headers in (("k", {"If-Match": first}), ("l", {"If-Match": "*"}), ("m", expected(3))):
+        assert client.ask("POST", path, {"Idempotency-Key": key, **headers}, b"2\n").status == 201
+        assert client.ask("POST", path, {"Idempotency-Key": key, **headers}, b"2\n").json["replayed"] is True
+    missing = {"Idempotency-Key": "k", "If-Match": first}
+    assert client.ask("POST", fresh_path(), missing, b"2\n").problem["status"] == 404
+
+
 def test_an_append_to_an_empty_head_puts_nothing_before(client: Client) -> None:
     path = fresh_path()
     client.create(path, b"")
