@@ -11,6 +11,7 @@ from mergepub.errors import BadPathError
 from mergepub.service.problems import bad_request
 
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]*?)\.?)(?::[0-9]*)?\Z")
 _SHOWN = 120
 
 
@@ -68,12 +69,18 @@ def parse_query(raw: bytes) -> dict[str, str]:
     return parameters
 
 
+@lru_cache(256)
 def host_name(value: str) -> str:
-    """The name in a ``Host`` header: without port and brackets, in lower case."""
+    """The name in a ``Host`` header, or in a setting: without port and brackets, in lower case, addresses as they are
+    usually written. What has not the form of a host stays as it is, so that it is no name of anybody's.
+    """
     name = value.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0].removesuffix(".")
+    host = _HOST.match(name)
+    name = name if host is None else host[1] or host[2]
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name
 
 
 @lru_cache(256)

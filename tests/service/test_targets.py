@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from mergepub.service.targets import host_name
 from tests.service.wire import Client, fresh_path, status_of
 
 HOSTILE = {
@@ -111,7 +112,11 @@ def test_a_query_does_not_change_what_a_document_is(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1", ""]
+    "host",
+    [
+        *("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1", ""),
+        *("localhost:evil.example", "[::1].evil.example", "[::1]evil", "evil@localhost", "localhost:80:80"),
+    ],
 )
 def test_a_host_that_is_not_ours_is_421(client: Client, host: str) -> None:
     answer = client.ask("GET", "/-/health", {"Host": host})
@@ -123,6 +128,20 @@ def test_a_host_that_is_not_ours_is_421(client: Client, host: str) -> None:
 )
 def test_every_name_of_this_machine_is_ours(client: Client, host: str) -> None:
     assert client.ask("GET", "/-/health", {"Host": host}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("setting", "sent"),
+    [
+        ("docs.example.org", "Docs.Example.Org.:443"),
+        ("docs.example.org:8443", "docs.example.org"),
+        ("2001:DB8:0::5", "[2001:db8::5]:8470"),
+        ("[2001:db8::5]", "[2001:db8:0:0::5]"),
+        ("10.0.0.1", "10.0.0.1:80"),
+    ],
+)
+def test_a_host_is_the_one_of_the_settings_however_it_is_written(setting: str, sent: str) -> None:
+    assert host_name(setting) == host_name(sent)
 
 
 def test_the_absolute_form_is_understood_and_its_host_counts(client: Client) -> None:
