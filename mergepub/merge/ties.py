@@ -1,14 +1,19 @@
-"""Scripts of equal length: where a conflict may be no more than the place at which a hunk happens to stand.
+"""Scripts of equal length: where a conflict may be no more than the way in which a script happens to tell an edit.
 
 A canonical script puts every pure hunk as far down as it goes. Often the same hunk could as well stand one gap higher,
 joined with the hunk above it: a paragraph and its blank line may be taken as inserted before or after the next blank
 line. Where two sides clash, the higher place is tried too, and stands where it leaves fewer conflicts; everywhere else
 the canonical place stands, so that the same insertion made by both sides keeps meeting itself.
+
+Nor is it always an insertion that a script says where lines were inserted. Of a new section above an edited one, a
+shortest script may match the headings' underlines and say that the heading was replaced and the rest inserted below.
+Where the other side inserts just these lines there, they are one insertion, whatever the script says
+(:func:`inserted_by_both`).
 """
 
 from __future__ import annotations
 
-from mergepub.merge.lines import ends_terminated, same_text
+from mergepub.merge.lines import ends_terminated, line_count, same_text
 from mergepub.merge.regions import CONFLICT, OURS, THEIRS, changes
 from mergepub.merge.weak import weak_lines
 
@@ -32,6 +37,8 @@ def without_ties(found: list[Change], bodies: Bodies, scripts: Scripts, *, touch
         scripts: The canonical scripts from base to ours and to theirs, of which ``found`` was made.
         touching: As in :func:`mergepub.merge.regions.changes`.
     """
+    if not touching:
+        found = inserted_by_both(found, bodies)
     places = [change[1:3] for change in found if change[0] == CONFLICT]
     ours, our_joints = joined_up(bodies[0], bodies[1], scripts[0], places)
     theirs, their_joints = joined_up(bodies[0], bodies[2], scripts[1], places)
@@ -44,6 +51,45 @@ def without_ties(found: list[Change], bodies: Bodies, scripts: Scripts, *, touch
         result += _better(found[start:end], bodies, (ours, theirs), touching)
         done = end
     return result + found[done:]
+
+
+def inserted_by_both(found: Sequence[Change], bodies: Bodies) -> list[Change]:
+    """The changes, without those conflicts in which one side inserted lines that the other side has there as well.
+
+    That other side has them from the start of the conflict on, in lines that it is said to have replaced and in those
+    below. All of its changes there are one, which stands.
+    """
+    result: list[Change] = []
+    done = 0
+    for n, change in enumerate(found):
+        for kind in (OURS, THEIRS) if change[0] == CONFLICT else ():
+            last = _last_held(found, n, bodies, kind)
+            if last > n:
+                _, b0, _, o0, _, t0, *_ = change
+                _, _, b1, _, o1, _, t1, _ = found[last]
+                result += [*found[done:n], (kind, b0, b1, o0, o1, t0, t1, None)]
+                done = last + 1
+    return result + list(found[done:])
+
+
+def _last_held(found: Sequence[Change], n: int, bodies: Bodies, kind: str) -> int:
+    """The change with which the side of this kind has all that the other inserted at conflict `n`; else `n`."""
+    base, body, inserting = bodies
+    _, b0, b1, s0, s1, i0, i1, _ = found[n]
+    if kind == THEIRS:
+        body, inserting, s0, s1, i0, i1 = inserting, body, i0, i1, s0, s1
+    end = s0 + i1 - i0 - (b1 - b0)
+    if end <= s1 or line_count(base, (b0, b1)) != line_count(body, (s0, s1)):
+        return n
+    if not inserting.endswith(base[b0:b1], i0, i1) or not same_text(inserting, (i0, i0 + end - s0), body, (s0, end)):
+        return n
+    last = n
+    while s1 < end:
+        last += 1
+        if last == len(found) or found[last][0] != kind:
+            return n
+        s1 = found[last][4] if kind == OURS else found[last][6]
+    return last
 
 
 def _stretches(found: Sequence[Change], joints: Sequence[Range]) -> Iterator[tuple[int, int]]:
