@@ -23,6 +23,7 @@ def check_path(path: str) -> str:
     rule = _broken_path_rule(path)
     if rule:
         meant = _straightened(path)
+        meant = meant.rpartition("/")[0] if _broken_name_rule(meant) else meant
         known = None if _broken_path_rule(meant) or meant == path else f"did you mean {meant}?"
         raise _bad_path(path, rule, hint=known or "use a path such as /docs/guide.md")
     return path

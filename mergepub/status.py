@@ -330,7 +330,8 @@ def _mismatch_sentence(outcome: Mismatch) -> str:
     if yours == 0:
         return f"The document exists already, its head is version {current}; {nothing}. Fetch it and edit that."
     if yours > current:
-        return f"There is no version {yours}, the head is version {current}; {nothing}. Fetch it and edit that."
+        then = "Look at that" if outcome.deleting else "Fetch it and edit that"
+        return f"There is no version {yours}, the head is version {current}; {nothing}. {then}."
     start = f"Version {yours} is not the head any more, version {current} is; {nothing}."
     if outcome.deleting:
         return f"{start} Look at version {current} before you delete it."

@@ -77,7 +77,7 @@ def pushed_hints(pushed: Pushed) -> list[str]:
     """What to say about one file on standard error, the next command to type last."""
     said = list(pushed.notices)
     if pushed.error:
-        said.append(f"{pushed.file}: {pushed.error.message}")
+        said.append(_about(pushed.file, pushed.error.message))
         return [*said, f"next: {pushed.error.hint}"] if pushed.error.hint else said
     if pushed.came == "conflicted":
         return [*said, *conflict_hints(pushed.file, pushed.path, pushed.outcome, pushed.version)]
@@ -85,6 +85,11 @@ def pushed_hints(pushed: Pushed) -> list[str]:
         pull = f"mergepub pull {shlex.quote(pushed.file)}"
         said.append(f"{pushed.file}: the head is version {pushed.newer}; next: {pull}")
     return said
+
+
+def _about(file: str, message: str) -> str:
+    """The message of an error about one file of several, which is named once."""
+    return message if message.startswith(f"{file} ") else f"{file}: {message}"
 
 
 def conflict_hints(file: str, path: str, outcome: Outcome | None, version: int | None) -> list[str]:
@@ -147,7 +152,7 @@ def pulled_row(file: str, path: str, came: Pulled | Overlap | Refused | Mergepub
 def pulled_hints(file: str, path: str, came: Pulled | Overlap | Refused | MergepubError) -> list[str]:
     """What to say about one file on standard error."""
     if isinstance(came, Exception):
-        return [f"{file}: {came.message}", *([f"next: {came.hint}"] if came.hint else [])]
+        return [_about(file, came.message), *([f"next: {came.hint}"] if came.hint else [])]
     if isinstance(came, Refused):
         return conflict_hints(file, path, came, came.current_version)
     if isinstance(came, Overlap):

@@ -40,7 +40,9 @@ class Form:
         if self.body_only and (self.json or self.no_body or self.output is not None):
             raise InputError("--body-only goes with none of --json, --no-body and -o", hint="give one of them")
         if self.no_body and self.output is not None:
-            raise InputError("-o and --no-body contradict each other", hint="give one of them")
+            raise InputError(
+                "-o and --no-body contradict each other", hint="-o alone: the body goes to FILE, and is not printed"
+            )
         if self.output is not None:
             check_output(self.output)
 

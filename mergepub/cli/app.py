@@ -94,7 +94,9 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     "MERGEPUB_STORE, MERGEPUB_PUBLISH_ON_CONFLICT, ...; or in mergepub.toml: mergepub config shows what counts.",
 )
 @store_option
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print it.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
 def mergepub(store: str | None) -> None:
     """Publish documents by compare-and-swap; merge what others published in between; never lose an edit."""
 
@@ -134,7 +136,18 @@ def _as_input_error(error: click.ClickException, call: Call) -> InputError:
     usage = f"{place} --help shows how it is called"
     if context is None:
         return InputError(message, hint=usage)
+    settled = _settled_by_resolve(error, context)
+    if settled:
+        return InputError(message.partition(" Did you mean")[0], hint=settled)
     return InputError(message, hint=_version_belongs_to_path(error, context) or f"{_advice(error, context)}{usage}")
+
+
+def _settled_by_resolve(error: click.ClickException, context: click.Context) -> str | None:
+    """What to type where a pull was to settle conflicts by itself."""
+    option = getattr(error, "option_name", "")
+    if context.info_name != "pull" or option not in ("--ours", "--theirs", "--union"):
+        return None
+    return f"pull marks both sides in FILE, and this settles what overlaps: mergepub resolve FILE {option}"
 
 
 def _version_belongs_to_path(error: click.ClickException, context: click.Context) -> str | None:

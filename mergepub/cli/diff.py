@@ -65,10 +65,14 @@ def diff_command(context: click.Context, /, path: str, old: int | None, new: int
     """
     what = last_given(context, "theirs", "merged")
     if not path.startswith("/") or os.path.isfile(path):  # noqa: PTH113 - pathlib costs every command milliseconds
-        if old is not None:
-            raise InputError(f"versions are those of a document, and {path} is a file", hint="name the document's PATH")
-        from mergepub.cli.diff_tracked import tracked_diff
+        from mergepub.cli.diff_tracked import path_of, tracked_diff
 
+        if old is not None:
+            versions = " ".join(f"v{each}" for each in (old, new) if each is not None)
+            raise InputError(
+                f"versions are those of a document, and {path} is a file",
+                hint=f"name the document: mergepub diff {shlex.quote(path_of(path) or 'PATH')} {versions}",
+            )
         return tracked_diff(context, path, _what(what), json=given["json"])
     check_path(path)
     if what:

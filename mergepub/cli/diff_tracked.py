@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     import click
 
 
+def path_of(file: str) -> str | None:
+    """The document that is tracked in ``file``, None where nothing is."""
+    checkout, local = locate(file)
+    record = checkout.load(local)
+    return record.path if record else None
+
+
 def tracked_diff(context: click.Context, file: str, what: What, *, json: bool) -> int:
     """Show one comparison of ``file`` and return the exit status.
 

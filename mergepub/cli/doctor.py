@@ -15,7 +15,7 @@ from mergepub.cli.pasting import pasteable
 from mergepub.cli.streams import printable, write_stdout
 from mergepub.doctor import SCRATCH
 from mergepub.errors import MergepubError
-from mergepub.paths import check_path
+from mergepub.paths import check_path, check_prefix
 
 if TYPE_CHECKING:
     from mergepub.findings import Finding
@@ -54,7 +54,7 @@ def doctor_command(context: click.Context, /, scratch: str, **given: Any) -> int
     The proof publishes a scratch document, races two writers for it and deletes it; its history stays. Exit status 0
     where nothing fails, else that of the first failure: 3 for a store that breaks a promise, 4 for one out of reach.
     """
-    check_path(f"{scratch.rstrip('/')}/scratch.txt")
+    check_path(f"{check_prefix(scratch).rstrip('/')}/scratch.txt")
     findings: list[Finding] = []
     for finding in examine(store_url(context), None if given["no_proof"] else scratch):
         findings.append(finding)

@@ -30,9 +30,13 @@ from mergepub.cli.options import Digits, Ordered, last_given, switch, verb
     "--style", cls=Ordered, type=click.Choice(["merge", "diff3", "zdiff3"]), help="Style of the conflict blocks."
 )
 @click.option("--marker-size", type=Digits(MARKER_SIZES[0], MARKER_SIZES[-1]), help="Least length of the markers.")
-@click.option("--adjacent", type=click.Choice(["clean", "conflict"]), help="Edits of neighbouring lines.")
+@click.option(
+    "--adjacent",
+    type=click.Choice(["clean", "conflict"]),
+    help="Whether edits of neighbouring lines merge or conflict.",
+)
 @click.option("--granularity", type=click.Choice(["line", "word"]), help="Merge inside a conflict word by word.")
-@click.option("--engine", type=click.Choice(["mergepub", "merge3"]), help="Who merges.")
+@click.option("--engine", type=click.Choice(["mergepub", "merge3"]), help="What merges; merge3 needs that package.")
 @click.pass_context
 def merge_command(context: click.Context, /, label: tuple[str, ...], **given: Any) -> int:
     """Merge THEIRS into OURS, both made from BASE; offline, as git merge-file does.

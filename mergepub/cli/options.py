@@ -65,6 +65,13 @@ class HelpInBytes(click.Command):
             )
         return self._help
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options; numbers and choices with their defaults."""
+        for option in self.params:
+            if isinstance(option, click.Option) and isinstance(option.type, click.Choice | Digits):
+                option.show_default = option.get_default(ctx, call=False) is not None
+        super().format_options(ctx, formatter)
+
 
 _HELP = frozenset({"-h", "--help"})
 
@@ -90,11 +97,18 @@ def group(
     name: str, *examples: str, cls: type[click.Group] | None = None
 ) -> Callable[[Callable[..., Any]], click.Group]:
     """Make a function a group of verbs, as ``verb`` does."""
-    return click.group(name, cls=cls or _Group, no_args_is_help=False, epilog=epilog(*examples))
+    return click.group(name, cls=cls or Group, no_args_is_help=False, epilog=epilog(*examples))
 
 
-class _Group(HelpInBytes, click.Group):
+class Group(HelpInBytes, click.Group):
     """A group whose help page leaves in bytes."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Its commands, each with the whole of its first sentence."""
+        commands = [self.commands[name] for name in self.list_commands(ctx)]
+        rows = [(str(command.name), command.get_short_help_str(150)) for command in commands if not command.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 class Digits(IntType):

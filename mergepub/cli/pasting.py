@@ -16,7 +16,7 @@ _VERBS = (
     "publish|fetch|append|versions|list|log|diff|delete|revert|pull|push|status|show-conflict|resolve|mv|branches|"
     "branch|decide|decisions|sync|serve|verify|doctor|token (?:create|list|revoke)|store init"
 )
-_COMMAND = re.compile(rf"\bmergepub (?=(?:{_VERBS})(?![\w-]))(?!.* --store )")
+_COMMAND = re.compile(rf"\bmergepub (?=(?:{_VERBS})(?![\w-]))(?!.* --store )(?!(?:[\w-]+ )+--help\b)")
 
 
 def pasteable(text: str) -> str:

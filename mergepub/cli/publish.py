@@ -70,7 +70,12 @@ def merge_options(function: Shell) -> Shell:
 
 
 _MERGE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option("--engine", type=click.Choice(["mergepub", "merge3"]), default="mergepub", help="Who merges."),
+    click.option(
+        "--engine",
+        type=click.Choice(["mergepub", "merge3"]),
+        default="mergepub",
+        help="What merges; merge3 needs that package.",
+    ),
     click.option(
         "--granularity",
         type=click.Choice(["line", "word"]),
@@ -81,7 +86,7 @@ _MERGE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--adjacent",
         type=click.Choice(["clean", "conflict"]),
         default="clean",
-        help="What edits of neighbouring lines are.",
+        help="Whether edits of neighbouring lines merge or conflict.",
     ),
     click.option(
         "--marker-size",

@@ -73,9 +73,11 @@ def resolve_command(context: click.Context, /, file: str, **given: Any) -> int:
     )
     way = _way(context, given)
     outcome = Resolving(store, checkout, local, how, way, given["tool"]).run()
-    if outcome is None:
-        say(f"mergepub: {file} merged without overlap: nothing to resolve")
-        say(f"next: mergepub push {shlex.quote(file)}")
+    if isinstance(outcome, Pulled):
+        came = "merged without overlap" if outcome.changed else "is in no conflict"
+        say(f"mergepub: {file} {came}: nothing to resolve")
+        if outcome.edited:
+            say(f"next: mergepub push {shlex.quote(file)}")
         return answer_nothing(json=given["json"])
     return _answer(outcome, checkout, local, json=given["json"])
 
@@ -117,8 +119,8 @@ class Resolving:
     way: str | None = None
     tool: str | None = None
 
-    def run(self) -> Outcome | None:
-        """Mend and publish until there is no conflict left, or nobody to mend it; None where there was none.
+    def run(self) -> Outcome | Pulled:
+        """Mend and publish until there is no conflict left, or nobody to mend it; what a pull did where there was none.
 
         The checkout's lock is not held while an editor or a tool is open.
 
@@ -128,10 +130,8 @@ class Resolving:
         """
         while True:
             found = self._begin()
-            if isinstance(found, Refused):
+            if isinstance(found, Refused | Pulled):
                 return found
-            if isinstance(found, Pulled):
-                return None
             outcome = self._conclude(found, self._mended(found))
             if self.way is not None or not isinstance(outcome, Overlap):
                 return outcome

@@ -88,6 +88,19 @@ def test_no_line_of_a_help_page_is_wider_than_a_terminal_but_for_examples():
         assert all(len(line) <= 100 for line in page.splitlines() if "$ " not in line)
 
 
+def test_numbers_and_choices_show_their_defaults():
+    page = " ".join(help_of("publish").split())
+    for option, default in (("--on-conflict [", "fail"), ("--retries N", "3"), ("--style [", "merge")):
+        assert page.partition(option)[2].partition(" --")[0].endswith(f"[default: {default}]")
+    assert " ".join(help_of("push").split()).partition("--on-conflict [")[2].partition(" --")[0].endswith("merge]")
+    assert "default" not in help_of("list")
+
+
+@pytest.mark.parametrize("group", ["branch", "token", "store", "coord"])
+def test_a_group_lists_its_commands_with_whole_sentences(group):
+    assert "..." not in help_of(group).partition("Commands:")[2].partition("Examples:")[0]
+
+
 def test_every_option_explains_itself():
     context = click.Context(group)
     for verb in VERBS:

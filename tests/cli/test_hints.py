@@ -64,6 +64,19 @@ def test_doctor_and_serve_name_the_store(mergepub: Runner) -> None:
     assert f"mergepub --store sqlite:///{Path('other.sqlite').absolute()} token create --name NAME" in said
 
 
+def test_a_command_that_shows_its_help_needs_no_store(mergepub: Runner) -> None:
+    told = mergepub("versions", DOC, "--limit", "x", "--store", "other.sqlite")
+    assert told.err.endswith("hint: mergepub versions --help shows how it is called\n")
+    told = mergepub("token", "revoke", "--store", "other.sqlite")
+    assert f"such as: mergepub --store sqlite:///{Path.cwd()}/other.sqlite token revoke CI; " in told.err
+    assert told.err.endswith("; mergepub token revoke --help shows how it is called\n")
+
+
+def test_a_delete_of_a_version_that_is_none_says_to_look(guide: bytes, mergepub: Runner) -> None:
+    told = mergepub("delete", DOC, "--expected-version", "9")
+    assert "nothing was deleted. Look at that.\nnext: mergepub fetch" in told.err
+
+
 def test_no_hint_ever_holds_a_secret(mergepub: Runner) -> None:
     url = "postgresql://ann:geheim@127.0.0.1:9/docs?password=geheim&connect_timeout=1"
     for call in (("fetch", "/nothing"), ("publish", "/nothing", "--json"), ("doctor", "--json")):

@@ -86,6 +86,15 @@ CALLS = {
     ),
     "a mistyped folder": (["append", DOC, "notse/todo.md"], "cannot read", "check the name of the folder notse"),
     "a name like no other": (["append", DOC, "xyzzy"], "cannot read xyzzy", "give the name of a readable file"),
+    "a pull that is to settle": (["pull", "guide.md", "--ours"], "No such option", "mergepub resolve FILE --ours"),
+    "a version of a history": (["log", f"{DOC}/v1"], "reads as a version", f"did you mean {DOC}?"),
+    "a name like a version's": (["publish", "/v1", "guide.md"], "reads as a version", "use a path such as"),
+    "a scratch folder without its slash": (["doctor", "--scratch", "x"], "it must start with /", "did you mean /x?"),
+    "no body, and where to": (
+        ["fetch", DOC, "-o", "a.md", "--no-body"],
+        "contradict",
+        "-o alone: the body goes to FILE",
+    ),
     "a folder": (["append", DOC, "notes"], "Is a directory", "mergepub push publishes whole folders"),
 }
 

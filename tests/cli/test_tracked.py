@@ -368,6 +368,33 @@ def test_a_file_that_an_editor_has_emptied_to_write_it_is_not_published_empty(ca
 # ── pull ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_versions_of_a_file_are_looked_for_at_its_document(here: Path, mergepub: Runner):
+    for versions in ("v1", "v1 v2"):
+        result = mergepub("diff", "guide.md", *versions.split())
+        refused(result, f"guide.md is a file\nhint: name the document: mergepub diff {GUIDE} {versions}", status=2)
+    Path("other.md").touch()
+    assert "mergepub diff PATH v1" in mergepub("diff", "other.md", "v1").err
+
+
+@pytest.mark.parametrize("verb", ["pull", "push"])
+def test_an_error_of_one_file_names_it_once(verb, here: Path, mergepub: Runner):
+    here.unlink()
+    told = mergepub(verb, "guide.md").err
+    assert told.startswith(f"guide.md is gone, and {GUIDE} is tracked in it\nnext: ")
+
+
+def test_a_resolve_of_no_conflict_says_what_there_is_to_do(here: Path, others, mergepub: Runner):
+    said = mergepub("resolve", "guide.md").err
+    assert said == "mergepub: guide.md is in no conflict: nothing to resolve\n"
+    here.write_bytes(FIRST.replace(b"one", b"ONE"))
+    others(b"five", b"FIVE")
+    merged = "mergepub: guide.md merged without overlap: nothing to resolve\nnext: mergepub push guide.md\n"
+    assert mergepub("resolve", "guide.md").err == merged
+    assert mergepub("resolve", "guide.md").err.endswith(
+        "in no conflict: nothing to resolve\nnext: mergepub push guide.md\n"
+    )
+
+
 @pytest.mark.parametrize("verb", ["pull", "status"])
 def test_where_nothing_is_tracked_it_is_said_what_to_do(verb, mergepub: Runner):
     told = "mergepub: nothing is tracked here\nnext: mergepub fetch PATH -o FILE\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mergepub.cli.options import HelpInBytes, Shell
+from mergepub.cli.options import Group, Shell
 from mergepub.cli.streams import complain, write_stdout
 from mergepub.errors import MergepubError
 
@@ -22,15 +22,8 @@ ALWAYS = frozenset({"status", "send", "ask", "reply", "inbox", "report", "hook"}
 """The commands that answer with an envelope whatever becomes of them."""
 
 
-class CoordGroup(HelpInBytes, click.Group):
+class CoordGroup(Group):
     """A group whose commands end in an envelope, also where they cannot be parsed."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Its commands, each with the whole of its first sentence."""
-        commands = [self.commands[name] for name in self.list_commands(ctx)]
-        rows = [(str(command.name), command.get_short_help_str(150)) for command in commands if not command.hidden]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what goes wrong is its envelope, and words on standard error."""

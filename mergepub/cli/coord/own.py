@@ -37,7 +37,10 @@ and what is published is decided by mergepub publish and push alone.
 def status_command(json: bool) -> int:
     """Show this run: its workspace, its task, its peers, how much mail waits."""
     if not json and not os.isatty(1):  # a program reads the object, whose form lasts
-        raise InputError("mergepub coord status needs --json", hint="mergepub coord skill says the same in prose")
+        raise InputError(
+            "standard output is no terminal: mergepub coord status needs --json there",
+            hint="mergepub coord skill says the same in prose",
+        )
     status = ask_run("coord.status", {})
     if json:
         write_result(status)
