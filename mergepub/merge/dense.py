@@ -165,8 +165,8 @@ def _unlike_hunks(
         run += 1
         i0, j0 = i + 1, j + 1
     if sizes and sizes[-1]:  # counted like the others, by newlines: the last lines may have none
-        i0, _, j0, _ = hunks[-1]
-        sizes[-1] = max(sum(line.endswith(b"\n") for line in part) for part in (lines_a[i0:], lines_b[j0:]))
+        i0, i1, j0, j1 = hunks[-1]
+        sizes[-1] = max(sum(line.endswith(b"\n") for line in part) for part in (lines_a[i0:i1], lines_b[j0:j1]))
     kept = without_weak_runs(hunks, sizes, gaps[1:])
     at_a = _places(lines_a, [n for i0, i1, _, _ in kept for n in (i0, i1)], box[:2])
     at_b = _places(lines_b, [n for _, _, j0, j1 in kept for n in (j0, j1)], box[2:])

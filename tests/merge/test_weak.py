@@ -89,6 +89,11 @@ def test_what_unlike_texts_keep_of_their_blank_lines_is_the_same_told_by_lines_o
     assert dense_hunks(a, b, box, weak_rule=True) == by_bytes
 
 
+def test_a_blank_line_at_the_end_of_unlike_texts_counts_for_no_rewritten_line_above_it() -> None:
+    a, b = b"old 0\n\nold 2\n\n", b"new 0\nnew 1\n\nnew 3\n\n"
+    assert dense_hunks(a, b, (0, len(a), 0, len(b)), weak_rule=True) == [(0, 6, 0, 12), (7, 13, 13, 19)]
+
+
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
