@@ -39,7 +39,9 @@ ALIGNED = 200
 @click.option("--prefix", metavar="PREFIX", help="Where files that are not tracked yet go, by their relative path.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen; write nothing, anywhere.")
 @click.option(
-    "--changed-since", metavar="REV", help="Only files that, as git diff says, changed since that commit or branch."
+    "--changed-since",
+    metavar="REV",
+    help="Only files that, as git diff says, changed since that commit or branch; all zeros: every file.",
 )
 @click.option("--jobs", type=Digits(least=1, most=64), default=8, help="So many files at a time.")
 @click.option(

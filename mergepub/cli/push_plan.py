@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -209,6 +210,10 @@ def _checked(local: Local, path: str) -> str:
         ) from None
 
 
+_NO_COMMIT = re.compile("0{40}|0{64}")
+"""What git, its hooks and who hosts it call the commit before a new branch: since then everything changed."""
+
+
 class _Changes:
     """What git says changed, asked once for each work tree."""
 
@@ -217,6 +222,8 @@ class _Changes:
         self._by_top: dict[str, frozenset[str]] = {}
 
     def has(self, local: Local, since: str) -> bool:
+        if _NO_COMMIT.fullmatch(since):
+            return True
         folder = os.path.dirname(local.target)
         if folder not in self._by_folder:
             self._by_folder[folder] = self._asked(local, since)

@@ -296,6 +296,17 @@ def test_changed_since_an_unknown_revision_or_outside_git_is_refused(mergepub: R
     assert present() == [".git", "site"]
 
 
+@pytest.mark.parametrize("digits", [40, 64])
+def test_since_the_commit_before_a_new_branch_everything_changed(digits, mergepub: Runner):
+    git("init", "-q")
+    tree(site__a_md="a\n", site__b_md="b\n")
+    git("add", "site")
+    git("commit", "-qm", "One")
+    since = ("--changed-since", "0" * digits)
+    assert b"2 published" in mergepub("push", "site", "--prefix", "/", *since).out
+    refused(mergepub("push", "site", "--changed-since", "0" * (digits - 1)), "git does not know the revision")
+
+
 def test_what_a_hook_of_git_is_told_of_its_repository_misleads_nobody(mergepub: Runner, monkeypatch):
     tree(site__a_md="a\n", site__b_md="b\n")
     git("init", "-q", "-b", "main")
