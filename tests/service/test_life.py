@@ -19,6 +19,8 @@ from mergepub.stores.http import HttpStore
 from tests.service.wire import Client, fresh_path, read_all, status_of
 from tests.stores.http_service import HttpService
 
+LAUNCHER = Path(__file__).parents[2] / "scripts" / "launcher"
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
@@ -122,8 +124,9 @@ def test_two_services_on_one_store_are_one_store(service: HttpService, store: st
         second.remove()
 
 
-def test_several_workers_share_the_socket_and_end_together(store: str) -> None:
-    service = HttpService(store, "--workers", "2").start()
+@pytest.mark.parametrize("program", [("-m", "mergepub"), (str(LAUNCHER),)], ids=["package", "command"])
+def test_several_workers_share_the_socket_and_end_together(store: str, program: tuple[str, ...]) -> None:
+    service = HttpService(store, "--workers", "2", program=program).start()
     try:
         client = Client(service.url)
         client.create("/a", b"1")

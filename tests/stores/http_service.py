@@ -17,10 +17,14 @@ _SERVING = re.compile(rb"serving .* on (https?://\S+:(\d+))")
 
 
 class HttpService:
-    """One service over ``store_url``. It keeps its port over ``start`` after ``kill``."""
+    """One service over ``store_url``. It keeps its port over ``start`` after ``kill``.
 
-    def __init__(self, store_url: str, *options: str) -> None:
+    ``program`` is what Python runs: the package, or the file that an installer makes the command of.
+    """
+
+    def __init__(self, store_url: str, *options: str, program: tuple[str, ...] = ("-m", "mergepub")) -> None:
         self._store_url = store_url
+        self._program = program
         self._options = options
         self._port = "0"
         self._process: subprocess.Popen[bytes] | None = None
@@ -32,7 +36,7 @@ class HttpService:
     def start(self) -> HttpService:
         """Start it and wait until it serves."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MERGEPUB_")}
-        command = [sys.executable, "-m", "mergepub", "serve", "--store", self._store_url, "--port", self._port]
+        command = [sys.executable, *self._program, "serve", "--store", self._store_url, "--port", self._port]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen([*command, *self._options], stderr=log, stdout=log, env=environment)
         give_up = time.monotonic() + _START_SECONDS
