@@ -15,7 +15,7 @@ from mergepub import status
 from mergepub.cli.answers import write_json
 from mergepub.cli.options import Call, HelpInBytes, store_option
 from mergepub.cli.streams import INTERRUPTED, complain, given, printable, write_stdout
-from mergepub.errors import InputError, OutputError
+from mergepub.errors import BadPathError, InputError, OutputError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Documents": ("publish", "fetch", "append", "merge", "versions", "list", "log", "diff", "delete", "revert"),
@@ -183,6 +183,8 @@ def _as_lost_directory(error: Exception) -> InputError | None:
 def _fail(error: BaseException, call: Call, arguments: list[str]) -> int:
     """Say what went wrong, on standard error and, where JSON is wanted, on standard output; return the exit status."""
     code = status.exit_status_of(error)
+    if isinstance(error, BadPathError):
+        _name_tracked(error, arguments)
     if call.verb == "merge" and code != INTERRUPTED:
         from mergepub.cli.mergefile import ERROR  # the verb's own, which no other has to load
 
@@ -196,6 +198,17 @@ def _fail(error: BaseException, call: Call, arguments: list[str]) -> int:
         except OutputError as unwritable:
             complain(unwritable)
     return code
+
+
+def _name_tracked(error: BadPathError, arguments: list[str]) -> None:
+    """Where a tracked file stands in the place of a document, put that document into the hint."""
+    for word in arguments:
+        if error.hint == f"did you mean /{word}?" and os.path.isfile(word):  # noqa: PTH113 - pathlib costs milliseconds
+            from mergepub.cli.diff_tracked import path_of
+
+            path = path_of(word)
+            if path:
+                error.hint = f"{word} is a file that is tracked as a document: did you mean {shlex.quote(path)}?"
 
 
 def _mend_descriptors() -> None:

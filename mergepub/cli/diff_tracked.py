@@ -11,6 +11,7 @@ from mergepub.cli.answers import Form, answer, write_json
 from mergepub.cli.show import show_diff
 from mergepub.cli.streams import say
 from mergepub.cli.tracked import Stores, record_of
+from mergepub.errors import MergepubError
 from mergepub.outcomes import Refused
 from mergepub.tracking.differing import Comparison, What, compare
 from mergepub.tracking.work import Work
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 
 
 def path_of(file: str) -> str | None:
-    """The document that is tracked in ``file``, None where nothing is."""
-    checkout, local = locate(file)
-    record = checkout.load(local)
+    """The document that is tracked in ``file``, None where nothing is, or nothing that can be read."""
+    try:
+        checkout, local = locate(file)
+        record = checkout.load(local)
+    except MergepubError:
+        return None
     return record.path if record else None
 
 

@@ -129,3 +129,17 @@ def test_the_nearest_tracked_file_is_named(verb, guide: bytes, mergepub: Runner)
     assert "did you mean" not in mergepub(verb, "xyzzy", *to).err
     Path("giude.md").touch()
     assert "did you mean" not in mergepub(verb, "giude.md", *to).err
+
+
+@pytest.mark.parametrize("verb", ["fetch", "versions", "log", "branches", "verify", "append", "delete"])
+def test_a_tracked_file_in_the_place_of_a_document_names_that(verb, guide: bytes, mergepub: Runner):
+    mergepub("fetch", "/docs/guide.md", "-o", "my copy.md")
+    Path("other.md").touch()
+    hint = "my copy.md is a file that is tracked as a document: did you mean /docs/guide.md?"
+    result = mergepub(verb, "my copy.md", "--json")
+    assert (result.status, result.err.splitlines()[-1]) == (2, f"hint: {hint}")
+    assert json.loads(result.out)["error"]["hint"] == hint
+    assert mergepub(verb, "other.md").err.endswith("hint: did you mean /other.md?\n")
+    for record in Path(".mergepub/files").glob("*/record.json"):
+        record.write_bytes(b"damaged")
+    assert mergepub(verb, "my copy.md").err.endswith("hint: did you mean /my copy.md?\n")
