@@ -35,7 +35,14 @@ class OwnFiles:
 
     def __contains__(self, target: str) -> bool:
         """Whether the file ``target``, links being resolved, is one of them."""
-        return target in self._store or target == self._token or _holds_secret(target) or _is_of_store(target)
+        if target in self._store or target == self._token:
+            return True
+        for end in _BESIDE:
+            target = target.removesuffix(end)
+        size = _size(target)
+        if size in _SECRET_SIZES:
+            return _SECRET.fullmatch(_start(target, _SECRET_SIZES.stop)) is not None
+        return size >= _LEAST_PAGE and size % _LEAST_PAGE == 0 and _is_store(_start(target, 72))
 
     def check_named(self, name: str, target: str) -> None:
         """Let everything pass that is named by itself, but for the store that it would go to.
@@ -47,15 +54,9 @@ class OwnFiles:
             raise InputError(f"{name} is a file of the store that it would be published to", hint="leave it out")
 
 
-def _holds_secret(name: str) -> bool:
-    return _size(name) in _SECRET_SIZES and _SECRET.fullmatch(_start(name, _SECRET_SIZES.stop)) is not None
-
-
-def _is_of_store(name: str) -> bool:
-    """Whether it is the database of a store, or lies beside one as SQLite's."""
-    name = next((name.removesuffix(end) for end in _BESIDE if name.endswith(end)), name)
-    size = _size(name)
-    if size < _LEAST_PAGE or size % _LEAST_PAGE or not (header := _start(name, 72)).startswith(_DATABASE):
+def _is_store(header: bytes) -> bool:
+    """Whether a database that begins so is one of ours."""
+    if not header.startswith(_DATABASE):
         return False
     from mergepub.stores.sqlite import APPLICATION_ID
 
