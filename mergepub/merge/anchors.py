@@ -8,20 +8,16 @@ way, and exactly where it is small or holds no anchor.
 
 from __future__ import annotations
 
-from _operator import eq, lt, not_
-from itertools import compress, islice, repeat
+from _operator import eq, lt
+from itertools import compress, islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mergepub.merge.dense import Numbered
-
     Box = tuple[int, int, int, int]
-    Lists = tuple[list[int], list[int]]
 
 _EXACT = 4096  # below so many possible pairs a problem is solved exactly at once
-_NEAR = 64  # so many anchors make more possible pairs than that
 _PIECE = 1 << 17  # more lines than this without an anchor are cut into pieces: time stays linear beyond
 _LEVELS = 8  # anchors are looked for in boxes between anchors so often: each time may cost as much as the first
 
@@ -55,79 +51,6 @@ def matched_lines(a: Sequence[int], b: Sequence[int | None], blank: int = 0) -> 
     matching.columns.sort()
     columns.insert(0, 0)
     return list(map(rows.__getitem__, matching.rows)), list(map(columns.__getitem__, matching.columns))
-
-
-def matched_in_order(known: Numbered, b: Sequence[int | None], above: int, below: int) -> Lists | None:
-    """What `matched_lines` finds for `known.ids[above:below]`, in half the time, where it is easily seen.
-
-    That is so where no line that both share stands twice, but for the blank one, and none was moved: each is an anchor
-    then, and its number says where it stands. Between two anchors, the first blank line of one side belongs to the
-    first of the other. Only where blank lines were added or removed last, they are told from below: there
-    `matched_lines` comes from the end of both.
-
-    Returns:
-        the lines of `known`, counted from 1, and the indices of those of `b`; None where it is not so simple.
-    """
-    left_b = list(filter(None, b))
-    all_columns = list(compress(range(len(b)), b))
-    anchored = list(map(known.blank.__ne__, left_b))
-    rows, columns = list(compress(left_b, anchored)), list(compress(all_columns, anchored))
-    if not rows or rows[0] <= above or rows[-1] > below or not _ascending(rows):
-        return None
-    if known.repeated and not known.repeated.isdisjoint(rows):
-        return None
-    from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
-
-    blanks_a = known.blanks[bisect_left(known.blanks, above + 1) : bisect_left(known.blanks, below + 1)]
-    blanks_b = list(compress(all_columns, map(not_, anchored)))
-    gaps_a, gaps_b = list(map(bisect_left, repeat(rows), blanks_a)), list(map(bisect_left, repeat(columns), blanks_b))
-    pairs = _paired(gaps_a, gaps_b)
-    if pairs is None:
-        return None
-    rows += map(blanks_a.__getitem__, pairs[0])
-    columns += map(blanks_b.__getitem__, pairs[1])
-    rows.sort()
-    columns.sort()
-    return rows, columns
-
-
-def _paired(a: Sequence[int], b: Sequence[int]) -> Lists | None:
-    """The indices of the places in `a` and in `b` that belong together: equal ones, each in one pair at most.
-
-    Of more on one side than on the other the first are taken, but the last where that is so for the last time. None
-    where it is so for places that are so near that there `matched_lines` would match without anchors.
-    """
-    in_a: list[int] = []
-    in_b: list[int] = []
-    odd: list[int] = []  # places that stand more often on one side
-    i = 0
-    for j, place in enumerate(b):
-        while i < len(a) and a[i] < place:
-            odd.append(a[i])
-            i += 1
-        if i < len(a) and a[i] == place:
-            in_a.append(i)
-            in_b.append(j)
-            i += 1
-        else:
-            odd.append(place)
-    odd += a[i:]
-    if odd and odd[0] < odd[-1]:
-        if odd[-1] - odd[0] < _NEAR:
-            return None
-        _pair_last(a, b, odd[-1], in_a, in_b)
-    return in_a, in_b
-
-
-def _pair_last(a: Sequence[int], b: Sequence[int], place: int, in_a: list[int], in_b: list[int]) -> None:
-    """Pair the last of those that stand at this place, where the first were paired."""
-    from _bisect import bisect_left  # noqa: PLC0415 - a shared library in many builds, and most merges need none of it
-
-    end_a, end_b = bisect_left(a, place + 1), bisect_left(b, place + 1)
-    start_a, start_b = bisect_left(a, place), bisect_left(b, place)
-    n, at = min(end_a - start_a, end_b - start_b), bisect_left(in_a, start_a)
-    in_a[at : at + n] = range(end_a - n, end_a)
-    in_b[at : at + n] = range(end_b - n, end_b)
 
 
 class _Matching:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mergepub.merge.lines import converted_ending, offset_before_plain, plain
-from mergepub.merge.markers import SMALLEST
 from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, anywhere, changes, covering
-from mergepub.merge.render import FAVOURS, STYLES, Rendering, render, trimmed
+from mergepub.merge.render import FAVOURS, SMALLEST, STYLES, Rendering, render, trimmed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

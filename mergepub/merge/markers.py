@@ -1,66 +1,33 @@
-r"""Conflict markers, written and read: a marked body from conflicts, and the conflicts back from a marked body.
+"""Conflict markers read back: the conflicts that stand in a marked body.
 
-A marker line is exactly N >= 7 of ``<``, ``|``, ``=`` or ``>``, then a space or the line's end (``\n``, ``\r\n``,
-the body's end). Which text stands in a conflict is decided elsewhere; whether there *is* a conflict is never found out
-here by searching a merge's output.
+What a marker line is stands with what writes it, in :mod:`mergepub.merge.render`. Whether a merge *has* a conflict is
+never found out here by searching its output.
 """
 
 from __future__ import annotations
+
+from mergepub.merge.render import BASE, END, MIDDLE, SMALLEST, START, free_size, marker_line, marker_of, sizes_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-START, BASE, MIDDLE, END = b"<", b"|", b"=", b">"
-SMALLEST = 7
-"""Fewer characters than this are never a marker."""
-
-_SEVEN = tuple(char * SMALLEST for char in (START, BASE, MIDDLE, END))
-
-
-def marker_line(char: bytes, size: int, label: bytes, ending: bytes) -> bytes:
-    """One marker line with its label, if it has any, and its line ending."""
-    return char * size + (b" " + label if label else b"") + ending
-
-
-def marker_of(line: bytes) -> tuple[bytes, int] | None:
-    """The character and size of a marker line (with or without its ending); None for any other line."""
-    if not line.startswith(_SEVEN):
-        return None
-    char = line[:1]
-    rest = line.lstrip(char)
-    if not rest or rest.startswith((b" ", b"\n", b"\r\n")):
-        return char, len(line) - len(rest)
-    return None
-
-
-def sizes_in(text: bytes, start: int, end: int, chars: Iterable[bytes] = (START, BASE, MIDDLE, END)) -> set[int]:
-    """The sizes of all lines of a range that read as markers of the given characters.
-
-    Found by searching for the seven characters, from the first of them on: most text has none, and one byte is found
-    six times as fast as seven.
-    """
-    found = set()
-    for char in chars:
-        at = text.find(char, start, end)
-        if at >= 0:
-            at = text.find(char * SMALLEST, at, end)
-        while at >= 0:
-            line_end = text.find(b"\n", at, end)
-            line_end = end if line_end < 0 else line_end + 1
-            if at == start or text[at - 1 : at] == b"\n":
-                marker = marker_of(text[at:line_end])
-                if marker:
-                    found.add(marker[1])
-            at = text.find(char * SMALLEST, line_end, end)
-    return found
-
-
-def free_size(taken: set[int], smallest: int = SMALLEST) -> int:
-    """The smallest size from ``smallest`` up that no line of the text already has."""
-    while smallest in taken:
-        smallest += 1
-    return smallest
+__all__ = [
+    "BASE",
+    "END",
+    "MIDDLE",
+    "SMALLEST",
+    "START",
+    "Conflict",
+    "Text",
+    "conflict_blocks",
+    "find_conflict_block",
+    "free_size",
+    "marker_line",
+    "marker_of",
+    "parse",
+    "sizes_in",
+]
 
 
 class Text:

@@ -1,18 +1,19 @@
-"""Regions become bytes: three styles, three favours, marker size, line endings.
+r"""Changes become bytes: three styles, three favours, marker lines and their size, line endings.
 
-Nothing here decides what conflicts. Styles ``merge`` and ``zdiff3`` first take lines that both sides agree on out of a
-conflict, at both its ends (:func:`trimmed`); ``diff3`` shows conflicts whole.
+A marker line is exactly N >= 7 of ``<``, ``|``, ``=`` or ``>``, then a space or the line's end (``\n``, ``\r\n``,
+the body's end); :mod:`mergepub.merge.markers` reads them back. Nothing here decides what conflicts. Styles ``merge``
+and ``zdiff3`` first take lines that both sides agree on out of a conflict, at both its ends (:func:`trimmed`);
+``diff3`` shows conflicts whole.
 """
 
 from __future__ import annotations
 
 from mergepub.merge.lines import LF, Range, common_head, common_tail, dominant_ending, ends_terminated, with_ending
-from mergepub.merge.markers import BASE, END, MIDDLE, SMALLEST, START, free_size, marker_line, sizes_in
 from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, anywhere, holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mergepub.merge.regions import Change
 
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 STYLES = ("merge", "diff3", "zdiff3")
 FAVOURS = ("ours", "theirs", "union")
+START, BASE, MIDDLE, END = b"<", b"|", b"=", b">"
+SMALLEST = 7
+"""Fewer characters than this are never a marker."""
+
+_MARKERS = tuple(char * SMALLEST for char in (START, BASE, MIDDLE, END))
 _NEWLINE = LF[0]
-_SMALL = 4096  # bytes
-_MANY = 64  # pieces; more than this are written slower than they are joined,
-_JOINED = 1 << 22  # but for bodies of so many bytes, which nobody wants to copy
+_SMALL = 4096  # bytes of a conflict whose parts are joined at once
+_COPIED = 512  # bytes; a view of so few costs more than they do
 
 
 def trimmed(found: list[Change], ours: bytes, theirs: bytes) -> list[Change]:
@@ -129,8 +134,6 @@ def render(found: Sequence[Change], base: bytes, ours: bytes, theirs: bytes, how
     if conflicts:
         renderer.set_markers(result.marker_size)
     renderer.write(found, result.pieces, renderer.favoured if how.favour else renderer.marked)
-    if len(result.pieces) > _MANY and len(ours) + len(theirs) <= _JOINED:
-        result.pieces = [b"".join(result.pieces)]
     return result
 
 
@@ -164,13 +167,14 @@ class _Renderer:
         `conflict` appends what stands in the place of a conflict.
         """
         side, start, its_kind = self.ours, 0, OURS  # what is still to be written: of this body, from there on
+        copied = _COPIED if self.how.ending is None else -1
         for change in found:
             kind, _, _, o0, o1, t0, _, text = change
             if kind in (its_kind, BOTH):
                 continue
             end = o0 if its_kind == OURS else t0
             if start < end:
-                pieces.append(self._text(side, start, end))
+                pieces.append(side[start:end] if end - start <= copied else self._text(side, start, end))
             if kind == THEIRS:
                 side, start, its_kind = self.theirs, t0, THEIRS
                 continue
@@ -183,10 +187,10 @@ class _Renderer:
             pieces.append(self._text(side, start, len(side)))
 
     def _text(self, body: bytes, start: int, end: int) -> bytes | memoryview:
-        """A part of a body with the endings wanted; small ones copied: a view costs more, and joining it."""
+        """A part of a body with the endings wanted; small ones copied."""
         if self.how.ending is not None:
             return with_ending(body[start:end], self.how.ending)
-        if end - start <= _SMALL or end - start == len(body):
+        if end - start <= _COPIED or end - start == len(body):
             return body[start:end]
         return memoryview(body)[start:end]
 
@@ -260,3 +264,48 @@ class _Renderer:
         shown = [self._section(body, *span) for conflict in conflicts for _, body, span in self._shown(conflict)]
         inside = b"".join(shown)
         return sizes_in(inside, 0, len(inside), chars)
+
+
+def marker_line(char: bytes, size: int, label: bytes, ending: bytes) -> bytes:
+    """One marker line with its label, if it has any, and its line ending."""
+    return char * size + (b" " + label if label else b"") + ending
+
+
+def marker_of(line: bytes) -> tuple[bytes, int] | None:
+    """The character and size of a marker line (with or without its ending); None for any other line."""
+    if not line.startswith(_MARKERS):
+        return None
+    char = line[:1]
+    rest = line.lstrip(char)
+    if not rest or rest.startswith((b" ", b"\n", b"\r\n")):
+        return char, len(line) - len(rest)
+    return None
+
+
+def sizes_in(text: bytes, start: int, end: int, chars: Iterable[bytes] = (START, BASE, MIDDLE, END)) -> set[int]:
+    """The sizes of all lines of a range that read as markers of the given characters.
+
+    Found by searching for the seven characters, from the first of them on: most text has none, and one byte is found
+    six times as fast as seven.
+    """
+    found = set()
+    for char in chars:
+        at = text.find(char, start, end)
+        if at >= 0:
+            at = text.find(char * SMALLEST, at, end)
+        while at >= 0:
+            line_end = text.find(b"\n", at, end)
+            line_end = end if line_end < 0 else line_end + 1
+            if at == start or text[at - 1 : at] == b"\n":
+                marker = marker_of(text[at:line_end])
+                if marker:
+                    found.add(marker[1])
+            at = text.find(char * SMALLEST, line_end, end)
+    return found
+
+
+def free_size(taken: set[int], smallest: int = SMALLEST) -> int:
+    """The smallest size from ``smallest`` up that no line of the text already has."""
+    while smallest in taken:
+        smallest += 1
+    return smallest

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mergepub.merge import anchors, lcs
-from mergepub.merge.anchors import increasing, matched_in_order, matched_lines
-from mergepub.merge.dense import Numbered
+from mergepub.merge.anchors import increasing, matched_lines
 from mergepub.merge.lcs import common_pairs, dense_pairs, sparse_pairs
 
 SMALL = st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=24)
@@ -139,53 +138,3 @@ def test_anchors_that_uncover_one_another_are_followed_a_few_levels_only(monkeyp
 def test_nothing_in_common_matches_nothing() -> None:
     assert matched_lines([1, 2], [3, 0, None]) == ([], [])
     assert matched_lines([], []) == ([], [])
-
-
-def in_order(a: Sequence[bytes], b: Sequence[bytes], above: int = 0) -> tuple[list[int], list[int]] | None:
-    """What the short way finds for the lines of `a` from `above` on, counted from there."""
-    body = b"".join(line + b"\n" for line in a)
-    known = Numbered(body, 0, len(body))
-    found = matched_in_order(known, [known.numbers.get(line + b"\n") for line in b], above, len(a))
-    return found and ([row - above - 1 for row in found[0]], found[1])
-
-
-@settings(max_examples=300)
-@given(st.randoms(use_true_random=False), st.sampled_from([0.1, 0.4, 0.8]), st.integers(0, 5))
-def test_lines_edited_in_their_places_are_matched_as_ever_in_the_short_way(
-    chance: random.Random, blanks: float, above: int
-) -> None:
-    a = [b"" if chance.random() < blanks else b"line %d" % n for n in range(40)]
-    b: list[bytes] = []
-    for n, line in enumerate(a[above:]):
-        b += chance.choice([[line], [line], [line], [], [b"new %d" % n], [b"", line], [line, b"", b"new %d" % n]])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(anchors, "_EXACT", 0)
-        patch.setattr(anchors, "_NEAR", 1)
-        found = in_order(a, b, above)
-        ids_a, ids_b, blank = numbered(a[above:], b)
-        assert found is None or found == matched_lines(ids_a, ids_b, blank)
-    assert found or not set(a[above:]) & set(b) - {b""}
-
-
-def test_the_short_way_is_not_taken_where_lines_moved_stand_twice_or_blank_ones_changed_close_together() -> None:
-    lines = [b"line %d" % n for n in range(200)]
-    assert in_order(lines, lines[::2]) == (list(range(0, 200, 2)), list(range(100)))
-    assert in_order(lines, [*lines[100:], *lines[:100]]) is None
-    assert in_order([*lines, b"x", b"x"], [*lines, b"x"]) is None
-    assert in_order(lines, lines, 1) is None
-    assert in_order(lines, [b"other"]) is None
-    blank_a, blank_b = [*lines], [*lines]
-    blank_a.insert(10, b"")
-    blank_b.insert(70, b"")
-    assert in_order(blank_a, blank_b) is None
-    blank_b.insert(170, b"")
-    assert in_order(blank_a, blank_b) is not None
-
-
-def test_of_blank_lines_added_last_the_ones_below_are_matched() -> None:
-    lines = [b"line %d" % n for n in range(100)]
-    a = [*lines[:10], b"", b"", *lines[10:90], b"", *lines[90:]]
-    b = [*lines[:10], b"", *lines[10:90], b"", b"", *lines[90:]]
-    rows, columns = in_order(a, b) or ([], [])
-    assert (rows[10], columns[10]) == (10, 10)
-    assert (rows[91], columns[91]) == (92, 92)
