@@ -30,6 +30,7 @@ from mergepub.errors import (
     DocumentDeletedError,
     DocumentExistsError,
     InputError,
+    KeyReusedError,
     MergepubError,
     NotFoundError,
     RecreatedError,
@@ -39,7 +40,7 @@ from mergepub.errors import (
     UnknownOutcomeError,
     VersionConflictError,
 )
-from mergepub.stores import refusals
+from mergepub.stores import branchrules, refusals
 from mergepub.values import dataclass
 
 _Row = TypeVar("_Row")
@@ -112,6 +113,8 @@ class Page(Generic[_Row]):
 
 DAMAGED = "urn:mergepub:problem:damaged"
 """The type of the problem that says so; nothing was written then."""
+
+KEY_REUSED = "urn:mergepub:problem:key-reused"
 
 
 class DamagedAnswerError(UnavailableError):
@@ -545,6 +548,13 @@ def _bad_request(call: Call, problem: Mapping[str, Any]) -> InputError:
     return RejectedError(said) if call.writes else InputError(said)
 
 
+def _unprocessable(call: Call, problem: Mapping[str, Any]) -> InputError:
+    if problem.get("type") != KEY_REUSED:
+        return _bad_request(call, problem)
+    said = _said(call, problem, "the append key was used for another body")
+    return KeyReusedError(said, hint=refusals.NEW_KEY)
+
+
 def _not_found(call: Call, problem: Mapping[str, Any]) -> NotFoundError:
     if call.version is not None:
         said = _said(call, problem, f"there is no {call.path}/v{call.version} in this store")
@@ -598,7 +608,7 @@ def _refused_state(call: Call, problem: Mapping[str, Any]) -> BranchError:
     reason = problem.get("reason")
     said = _said(call, problem, f"{call.path} is in no state for this")
     word = reason if isinstance(reason, str) and reason else "conflict"
-    return BranchError(said, reason=word, hint=f"mergepub branches {shell_quote(call.path)}")
+    return BranchError(said, reason=word, hint=branchrules.advice(call.path, word, ""))
 
 
 _PLAIN_NO: dict[int, Callable[[Call, Mapping[str, Any]], MergepubError]] = {
@@ -608,6 +618,6 @@ _PLAIN_NO: dict[int, Callable[[Call, Mapping[str, Any]], MergepubError]] = {
     410: _gone,
     412: _precondition_failed,
     421: _misdirected,
-    422: _bad_request,
+    422: _unprocessable,
     428: _unconditional,
 }

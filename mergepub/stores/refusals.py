@@ -20,6 +20,9 @@ from mergepub.errors import (
     VersionConflictError,
 )
 
+NEW_KEY = "make a new key for each append"
+"""What to do where the key of an append stands for another one."""
+
 
 def number_of(expected: Version) -> int:
     """The number of ``expected``, for stores that count their versions.
@@ -146,4 +149,4 @@ def other_base(path: str, expected: int, head: int) -> BaseUnavailableError:
 
 def other_append(key: str) -> KeyReusedError:
     """The append key was used before, with another body."""
-    return KeyReusedError(f"the append key {key} was used for another body", hint="make a new key for each append")
+    return KeyReusedError(f"the append key {key} was used for another body", hint=NEW_KEY)

@@ -31,6 +31,7 @@ from mergepub.errors import (
     DocumentDeletedError,
     DocumentExistsError,
     InputError,
+    KeyReusedError,
     MergepubError,
     NotFoundError,
     RecreatedError,
@@ -705,7 +706,7 @@ class StoreConformance:
     def test_an_append_key_with_another_body_is_refused(self, store: Store) -> None:
         store.publish(DOC, b"", ABSENT)
         store.append(DOC, b"b", key="k")
-        assert isinstance(refused(lambda: store.append(DOC, b"c", key="k")), RejectedError)
+        assert isinstance(refused(lambda: store.append(DOC, b"c", key="k")), KeyReusedError)
         assert store.fetch(DOC).body == b"b"
 
     def test_an_append_key_counts_for_its_document_only(self, store: Store) -> None:

@@ -153,7 +153,9 @@ NEXT = {
     "created anew": (412, {"current-version": 3, "reason": "recreated"}, "PUT", "mergepub fetch '/a b'"),
     "deleted since": (412, {"current-version": 3, "reason": "deleted"}, "PUT", "mergepub versions '/a b'"),
     "no base": (412, {"current-version": 3, "reason": "base-unavailable"}, "PUT", "mergepub fetch '/a b'"),
-    "a branch in no state": (409, {"reason": "closed"}, "POST", "mergepub branches '/a b'"),
+    "a branch in no state": (409, {"reason": "closed"}, "POST", "see what there is: mergepub branches '/a b'"),
+    "a log that does not grow": (409, {"reason": "not-an-extension"}, "PUT", "add your events to the end"),
+    "a key of another append": (422, {"type": "urn:mergepub:problem:key-reused"}, "POST", "make a new key"),
     "no token": (401, {}, "GET", "set MERGEPUB_TOKEN or name a --token-file"),
     "not this one": (403, {}, "GET", "whoever runs the service"),
 }
