@@ -63,15 +63,26 @@ def replaced_words(a: bytes, b: bytes, side: str) -> list[Edit] | None:
     if a.count(b"\n") != b.count(b"\n"):
         return None
     view_b, size_a, size_b = memoryview(b), len(a), len(b)
+    far_a, far_b, number = size_a - _FAR, size_b - _FAR, int.from_bytes
     edits: list[Edit] = []
     end = x = y = 0
     while True:
-        n = _unchanged(a, x, view_b, y, min(size_a - x, size_b - y))
-        x, y = x + n, y + n
+        begun = x
+        stop = x + _FAR if x < far_a and y < far_b else x
+        while x < stop:  # as `common_prefix`, in steps that suit the distance between edited words
+            if not a.startswith(b[y : y + _STEP], x):
+                differing = number(a[x : x + _STEP], "big") ^ number(b[y : y + _STEP], "big")
+                n = _STEP - (differing.bit_length() + 7 >> 3)
+                x, y = x + n, y + n
+                break
+            x, y = x + _STEP, y + _STEP
+        else:
+            n = common_prefix(a, x, view_b, y, min(size_a - x, size_b - y))
+            x, y = x + n, y + n
         if x == size_a and y == size_b:
             return edits
         start = a.rfind(b" ", end, x) + 1
-        if edits and (n < _SURE or start < end + 2):
+        if edits and (x - begun < _SURE or start < end + 2):
             return None
         below_a, below_b = a.find(b" ", x), b.find(b" ", y)
         old = a[start : below_a if below_a >= 0 else size_a]
@@ -84,18 +95,6 @@ def replaced_words(a: bytes, b: bytes, side: str) -> list[Edit] | None:
         end = start + len(old)
         x, y = end, start + y - x + len(new)
         edits.append((start, end, side, new))
-
-
-def _unchanged(a: bytes, x: int, view_b: memoryview, y: int, limit: int) -> int:
-    """What `common_prefix` finds, in steps that suit the distance between words that were edited."""
-    n = 0
-    while n + _STEP <= limit and n < _FAR:
-        if not a.startswith(view_b[y + n : y + n + _STEP], x + n):
-            x, y = x + n, y + n
-            differing = int.from_bytes(a[x : x + _STEP], "big") ^ int.from_bytes(view_b[y : y + _STEP], "big")
-            return n + _STEP - (differing.bit_length() + 7 >> 3)
-        n += _STEP
-    return n + common_prefix(a, x + n, view_b, y + n, limit - n)
 
 
 def edited_lines(a: bytes, edits: Sequence[Edit]) -> list[Hunk]:
