@@ -55,6 +55,9 @@ DEFAULT_WAIT = 1.0
 """Seconds to wait after a 429 that names no time."""
 
 _NEXT_LINK = re.compile(r"""<([^<>]*)>\s*;[^,]*\brel="?next\b""")
+_PLAIN_KEY = re.compile(
+    r"[!#$&-~]+"
+)  # neither a quote, which the service takes off, nor %, which says that it is encoded
 # RFC 8187 attr-char beyond what urllib.parse.quote never encodes.
 _LABEL_SAFE = "!#$&+^`|"
 
@@ -185,8 +188,8 @@ def provenance(merged_from: MergedFrom | None, source: str | None, kind: str) ->
 
 
 def quote_key(key: str) -> str:
-    """``key`` as a header can carry it; a key of printable ASCII, as ours are, stays as it is."""
-    return key if key.isascii() and key.isprintable() and "%" not in key else quote(key, safe="")
+    """``key`` as a header can carry it; a key of visible ASCII without quotes, as ours are, stays as it is."""
+    return key if _PLAIN_KEY.fullmatch(key) else quote(key, safe="")
 
 
 # -- answers to values -------------------------------------------------------------------------------------------------

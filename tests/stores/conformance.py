@@ -709,6 +709,12 @@ class StoreConformance:
         assert isinstance(refused(lambda: store.append(DOC, b"c", key="k")), KeyReusedError)
         assert store.fetch(DOC).body == b"b"
 
+    def test_append_keys_of_any_characters_are_told_apart(self, store: Store) -> None:
+        keys = ["k", '"k"', "k k", "k%20k", "k%2520k", " k", "k ", "\u00fc", "u\u0308", "k,k", "k;k", "K", "%"]
+        store.publish(DOC, b"", ABSENT)
+        for replayed in (False, True):
+            assert [store.append(DOC, b"x\n", key=key).replayed for key in keys] == [replayed] * len(keys)
+
     def test_an_append_key_counts_for_its_document_only(self, store: Store) -> None:
         for path in ("/a", "/b"):
             store.publish(path, b"", ABSENT)
