@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     Level = tuple[list[int], list[int]]
 
 COMMIT = 512  # a snake of so many bytes settles what stands before it
-_REACH = 256 << 10  # bytes ahead in which the end of an inserted or deleted section is looked for
+REACH = 256 << 10  # bytes ahead in which the end of an inserted or deleted section is looked for
 _NEWLINE = 10
-_DEEPEST = 12  # edits between two settled points; where more are needed, lines are split and matched instead
+DEEPEST = 12  # edits between two settled points; where more are needed, lines are split and matched instead
 
 
 def snake(a: bytes, i: int, b: bytes, view_b: memoryview, j: int, *, known: int = 0) -> int:
@@ -53,7 +53,7 @@ def one_block(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> tuple[i
     ahead_a, ahead_b = a[i : i + COMMIT], b[j : j + COMMIT]
     if len(ahead_a) < COMMIT or len(ahead_b) < COMMIT:
         return None
-    p, q = a.find(ahead_b, i + 1, i + _REACH), b.find(ahead_a, j + 1, j + _REACH)
+    p, q = a.find(ahead_b, i + 1, i + REACH), b.find(ahead_a, j + 1, j + REACH)
     points = sorted((n, point) for n, point in ((p - i, (p, j)), (q - j, (i, q))) if n > 0)
     for _, (x, y) in points:
         starts_line = (x == i or a[x - 1] == _NEWLINE) and (y == j or b[y - 1] == _NEWLINE)
@@ -72,7 +72,7 @@ def search(a: bytes, b: bytes, view_b: memoryview, i: int, j: int) -> tuple[list
     size_a, size_b = len(a), len(b)
     xs, ys = [i], [j]  # for every diagonal the furthest point, -1 where there is none
     levels: list[Level] = []
-    for depth in range(1, _DEEPEST + 1):
+    for depth in range(1, DEEPEST + 1):
         levels.append((xs, ys))
         best, longest = -1, COMMIT - 1
         new_xs, new_ys = [], []

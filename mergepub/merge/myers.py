@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Hunk = tuple[int, int, int, int]
 
-_WINDOW = 24 << 10  # bytes of each side that are split first; 16 times as many where that is not enough
-_GROWTH = 16
+WINDOW = 24 << 10  # bytes of each side that are split first; 16 times as many where that is not enough
+GROWTH = 16
 _SURE_LINES = 12  # a run of equal lines in a window is trusted from this size on
 _SURE_BYTES = 256
 
@@ -87,23 +87,32 @@ def _section(a: bytes, b: bytes, view_b: memoryview, x: int, y: int) -> tuple[li
 def _window(  # noqa: PLR0917  # two bodies, a point in both, and how they are compared
     a: bytes, b: bytes, x: int, y: int, kept: KeptLines, weak_rule: bool
 ) -> tuple[list[Hunk], int, int]:
-    """Match a window of lines from `(x, y)` on: its hunks up to the last run that is sure, and where that run ends.
+    """Match a window of lines from `(x, y)` on, the smallest that is enough."""
+    size = WINDOW
+    while True:
+        found = window(a, b, x, y, size, kept, weak_rule=weak_rule)
+        if found:
+            return found
+        size *= GROWTH
 
-    A window is taken when it gets half its size ahead, so the work of all windows is that of the bodies once or twice.
+
+def window(  # noqa: PLR0917  # as above
+    a: bytes, b: bytes, x: int, y: int, size: int, kept: KeptLines, *, weak_rule: bool
+) -> tuple[list[Hunk], int, int] | None:
+    """Match a window of lines of so many bytes: its hunks up to the last run that is sure, and where that run ends.
+
+    A window is taken when it gets half its size ahead, so the work of all windows is that of the bodies once or twice;
+    else the answer is None.
     """
     from mergepub.merge.dense import dense_hunks  # noqa: PLC0415  # most bodies never need it
 
-    size = _WINDOW
-    while True:
-        x1, y1 = _line_end(a, x + size), _line_end(b, y + size)
-        last = x1 == len(a) and y1 == len(b)
-        hunks = dense_hunks(a, b, (x, x1, y, y1), kept, at_least=0 if last else _SURE_LINES, weak_rule=weak_rule)
-        if last:
-            return hunks, x1, y1
-        sure, p, q = _sure(a, hunks, x1, y1)
-        if max(p - x, q - y) * 2 >= size:
-            return sure, p, q
-        size *= _GROWTH
+    x1, y1 = _line_end(a, x + size), _line_end(b, y + size)
+    last = x1 == len(a) and y1 == len(b)
+    hunks = dense_hunks(a, b, (x, x1, y, y1), kept, at_least=0 if last else _SURE_LINES, weak_rule=weak_rule)
+    if last:
+        return hunks, x1, y1
+    sure, p, q = _sure(a, hunks, x1, y1)
+    return (sure, p, q) if max(p - x, q - y) * 2 >= size else None
 
 
 def _line_end(text: bytes, at: int) -> int:

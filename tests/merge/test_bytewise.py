@@ -159,7 +159,7 @@ def test_windows_grow_until_one_is_sure(monkeypatch: pytest.MonkeyPatch) -> None
         return dense_hunks(a, b, box, kept, **how)
 
     monkeypatch.setattr("mergepub.merge.dense.dense_hunks", counted)
-    monkeypatch.setattr(bytewise, "_REACH", 0)
+    monkeypatch.setattr(bytewise, "REACH", 0)
     a = b"".join(b"old line %d\n" % n for n in range(4_000)) + LONG * 300
     b = b"".join(b"new line %d\n" % n for n in range(4_000)) + LONG * 300
     assert edit_script(a, b) == [(0, len(a) - 300 * len(LONG), 0, len(b) - 300 * len(LONG))]
