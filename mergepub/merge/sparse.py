@@ -18,6 +18,7 @@ from mergepub.merge.markers import SMALLEST, START
 from mergepub.merge.myers import GROWTH, WINDOW, hunks_between, window
 from mergepub.merge.regions import holds
 from mergepub.merge.slide import canonical
+from mergepub.merge.weak import weak_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,7 +258,11 @@ def merge_edits(
     merge = _Merge(base, context, how)
     if not ours or not theirs or ours == theirs:
         merge.apply(ours or theirs)
-    elif b"\0" in base or _in_any(b"\0", ours, theirs) or not merge.joins(list(_clusters(ours, theirs, context))):
+    elif b"\0" in base or _in_any(b"\0", ours, theirs):
+        return None
+    elif how.get("adjacent") != "conflict" and _share_lines(ours, theirs):
+        return None  # of several scripts one may tell better what both did; that is decided over all changes
+    elif not merge.joins(list(_clusters(ours, theirs, context))):
         return None
     merge.copy_until(len(base))
     outcome = merge.outcome
@@ -269,6 +274,16 @@ def merge_edits(
 
 def _in_any(text: bytes, ours: Iterable[Edit], theirs: Iterable[Edit]) -> bool:
     return any(text in new for edits in (ours, theirs) for _, _, new in edits)
+
+
+def _share_lines(ours: Iterable[Edit], theirs: Iterable[Edit]) -> bool:
+    """Whether both sides brought in a line that proves something, other than by the same edit."""
+    our_edits, their_edits = set(ours), set(theirs)
+    our_lines, their_lines = (
+        {line for _, _, text in edits for line in text.split(LF)}
+        for edits in (our_edits - their_edits, their_edits - our_edits)
+    )
+    return any(not weak_lines(line + LF) for line in our_lines & their_lines)
 
 
 def _clusters(ours: Iterable[Edit], theirs: Iterable[Edit], context: int) -> Iterator[Cluster]:

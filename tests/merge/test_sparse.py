@@ -403,6 +403,19 @@ def test_what_both_inserted_is_told_from_the_text_below_it_however_long():
     section = [b"section %d\n" % n for n in range(400)]
     ours = b"".join([*UNLIKE[:4000], *section, *UNLIKE[4000:]])
     theirs = b"".join([*UNLIKE[:4000], *section[:300], b"theirs\n", *section[300:], *UNLIKE[4000:]])
-    outcome = merged(BASE, ours, theirs)
+    outcome = merged(BASE, ours, theirs, adjacent="conflict")
     assert outcome is not None
-    assert_same(outcome, BASE, ours, theirs)
+    assert_same(outcome, BASE, ours, theirs, adjacent="conflict")
+    assert merged(BASE, ours, theirs) is None
+
+
+def test_lines_that_both_brought_in_are_left_to_the_whole_bodies_unless_they_prove_nothing():
+    def merged_with(our_text: bytes, their_text: bytes) -> Outcome | None:
+        ours, theirs = replaced(UNLIKE, 100, by=b"%d\n" + our_text), replaced(UNLIKE, 7000, by=b"%d\n" + their_text)
+        return merged(BASE, ours, theirs)
+
+    assert merged_with(b"the same\n", b"the same\n") is None
+    assert merged_with(b"---\n\n", b"---\n\n") is not None
+    outcome = merged(BASE, replaced(UNLIKE, 100, 900), replaced(UNLIKE, 900, 7000))
+    assert outcome is not None
+    assert_same(outcome, BASE, replaced(UNLIKE, 100, 900), replaced(UNLIKE, 900, 7000))
