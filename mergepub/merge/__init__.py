@@ -22,9 +22,11 @@ engineer, the way of a merge from top to bottom:
    which cover what did not change too, are made of it for who asks. What conflicts is decided in two predicates there
    and nowhere else. (S. Khanna, K. Kunal and B. Pierce, *A Formal Investigation of Diff3*, 2007,
    say what a line merge can promise and what it cannot.)
-5. Where two sides clash, other scripts of the same length may not (``ties.py``); and on request different words of the
-   same lines may merge (``words.py``): the same scripts and the same walk, with words for lines. Where all edits put
-   one word in the place of another, they are found before anything else, and no scripts on lines are needed
+5. Where two sides clash, other scripts of the same length may not (``ties.py``); where a line that one side replaced
+   by another would stand twice, a script of the same length may say that both sides replaced it (``retold.py``): of
+   scripts that are equally short, the one is true that has most in common with the other side's. On request different
+   words of the same lines may merge (``words.py``): the same scripts and the same walk, with words for lines. Where all
+   edits put one word in the place of another, they are found before anything else, and no scripts on lines are needed
    (``inplace.py``).
 6. ``render.py`` turns changes into bytes: three styles, three favours, the marker size at which no text can be mistaken
    for a marker. ``markers.py`` writes marker lines and reads them back; a test takes every merge through both.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mergepub.merge.lines import converted_ending, offset_before_plain, plain
-from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, anywhere, changes, covering
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, anywhere, brought_in_twice, changes, covering
 from mergepub.merge.render import FAVOURS, SMALLEST, STYLES, Rendering, render, trimmed
 
 TYPE_CHECKING = False
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Bodies = tuple[bytes, bytes, bytes]
 
+_FEW = 64  # changes; of more, none are looked at twice
 _HEAD = 1 << 16  # bytes in which nearly every binary file holds a NUL
 
 _CHOICES: dict[str, tuple[str | None, ...]] = {
@@ -172,7 +173,11 @@ def _find_changes(texts: Bodies, *, touching: bool, engine: str, words: bool) ->
     if any(change[0] == CONFLICT for change in found):
         from mergepub.merge.ties import without_ties  # noqa: PLC0415 - most merges have no conflict
 
-        return without_ties(found, texts, scripts, touching=touching)
+        found = without_ties(found, texts, scripts, touching=touching)
+    if not touching and len(found) <= _FEW and brought_in_twice(found, *texts[1:]):
+        from mergepub.merge.retold import retold  # noqa: PLC0415 - most sides edit nothing alike
+
+        return retold(found, texts, scripts)
     return found
 
 

@@ -9,7 +9,7 @@ looks is no question of this module.
 
 from __future__ import annotations
 
-from mergepub.merge.lines import Range, ends_terminated, line_count, same_text
+from mergepub.merge.lines import LF, Range, ends_terminated, line_count, same_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ Hunk = tuple[int, int, int, int]
 
 _APART, _ONE_COPY, _CLASH = 0, 1, 2
 _AT_ONCE = 16384  # bytes that are searched for one byte in the time that it takes to look at a change
+_SECTION = 1 << 16  # bytes
 _FAR = 1 << 62  # behind every body
 _END: Hunk = (_FAR, _FAR, 0, 0)
 
@@ -233,6 +234,26 @@ def _already_holds(insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -
     if insertion[0] == hunk[0]:
         return same_text(inserting, added, body, (start, start + length))
     return ends_terminated(body, (start, end - length)) and same_text(inserting, added, body, (end - length, end))
+
+
+def brought_in_twice(found: Sequence[Change], ours: bytes, theirs: bytes) -> set[bytes]:
+    """The lines, without newline and none of them blank, that both sides brought in, each at a place of its own.
+
+    One of the two put them in the place of others: what both merely inserted may be meant to stand twice. Changes that
+    are longer than any section are passed by.
+    """
+    our_lines: set[bytes] = set()
+    their_lines: set[bytes] = set()
+    our_replacing: set[bytes] = set()
+    their_replacing: set[bytes] = set()
+    for kind, b0, b1, o0, o1, t0, t1, _ in found:
+        if kind == OURS and o1 - o0 <= _SECTION:
+            (our_lines if b0 == b1 else our_replacing).update(ours[o0:o1].split(LF))
+        elif kind == THEIRS and t1 - t0 <= _SECTION:
+            (their_lines if b0 == b1 else their_replacing).update(theirs[t0:t1].split(LF))
+    twice = our_replacing & their_replacing | our_replacing & their_lines | our_lines & their_replacing
+    twice.discard(b"")
+    return twice
 
 
 def anywhere(text: bytes, found: Sequence[Change], base: bytes, ours: bytes, theirs: bytes) -> bool:
