@@ -11,13 +11,14 @@ import sys
 
 TYPE_CHECKING = False  # what typing calls by this name, without importing typing
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     Piece = bytes | memoryview
 
 INTERRUPTED = 130
 AT_ONCE = 512  # pieces in one call; systems take 1024
+PART = 1 << 17  # bytes; what is read next takes the place of what was, in the processor's nearer memory too
 
 given: dict[str, str] = {}
 """``store`` and ``token-file`` where flags of this call named them; what is said of commands repeats them."""
@@ -37,6 +38,31 @@ def read_file(name: str, limit: int | None = None) -> bytes:
         from mergepub.errors import InputError
 
         raise InputError(f"cannot read {name}: {why(error)}", hint=file_meant(name, error)) from None
+
+
+def size_of(name: str) -> int:
+    """The bytes of the regular file ``name``; -1 where it is none, or nothing can be found out about it."""
+    try:
+        found = os.stat(name)  # noqa: PTH116 - as above
+    except (OSError, ValueError):
+        return -1
+    return found.st_size if found.st_mode & 0o170000 == 0o100000 else -1  # what `stat` calls S_ISREG
+
+
+def parts_of(name: str, size: int = PART) -> Iterator[bytes]:
+    """The parts of a regular file, one after the other; it is open for as long as they are asked for.
+
+    They can be left off: where the name is that of an open file (``/dev/stdin``), whoever reads it later on finds all
+    of it.
+
+    Raises:
+        OSError: when it cannot be opened, or read on.
+    """
+    with open(name, "rb", buffering=0) as file:  # noqa: PTH123 - as above
+        at = os.lseek(file.fileno(), 0, os.SEEK_CUR)
+        while part := os.pread(file.fileno(), size, at):
+            at += len(part)
+            yield part
 
 
 def read_stdin(limit: int) -> bytes:

@@ -6,7 +6,7 @@ of the few lines around them; everywhere else the edits simply stand. The outcom
 bodies, byte for byte. Where that is not certain (an edit that splitting into lines has to find, one that may stand far
 from where it was found, a text that reads as a marker), the answer is None, and the caller merges the whole bodies.
 
-Pure, like the rest of the engine: the side is read by a function that the caller gives.
+Pure, like the rest of the engine: who calls reads the sides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mergepub.merge.weak import weak_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from mergepub.merge.diff3 import Merged
@@ -67,13 +67,13 @@ class Outcome:
         self.marker_size = max(self.marker_size, merged.marker_size)
 
 
-def merge_parts(base: bytes, ours: Callable[[], bytes], theirs: Callable[[], bytes], **how: Any) -> Outcome | None:
+def merge_parts(base: bytes, ours: Iterator[bytes], theirs: Iterator[bytes], **how: Any) -> Outcome | None:
     """Merge two sides that are read in parts; None where that needs the whole bodies.
 
     Args:
         base: What both sides were made from.
-        ours: Gives the next part of our body, of any size, and nothing at its end.
-        theirs: The same of theirs.
+        ours: The parts of our body, of any sizes, none of them empty.
+        theirs: Those of theirs.
         how: As :func:`merge_edits` takes it.
 
     Raises:
@@ -84,15 +84,15 @@ def merge_parts(base: bytes, ours: Callable[[], bytes], theirs: Callable[[], byt
     return None if our_edits is None or their_edits is None else merge_edits(base, our_edits, their_edits, **how)
 
 
-def edits_of(base: bytes, read: Callable[[], bytes], *, line: int = _LINE) -> list[Edit] | None:
+def edits_of(base: bytes, parts: Iterator[bytes], *, line: int = _LINE) -> list[Edit] | None:
     """The edits that make a side of `base`; None where they are too many, or the whole side is needed to find them.
 
     Args:
         base: The body that was edited.
-        read: Gives the next part of the side, of any size, and nothing at its end.
+        parts: The parts of the side, of any sizes, none of them empty.
         line: Half the longest line near an edit.
     """
-    side = _Side(base, read, line)
+    side = _Side(base, parts, line)
     while side.to_difference():
         if not side.past_difference() or len(side.edits) * _APART > side.x + _FIRST:
             return None
@@ -106,15 +106,15 @@ class _Side:
     what is at hand of the side; ``whole`` whether the side ends with it.
     """
 
-    __slots__ = ("_base", "_line", "_read", "_region", "edits", "text", "whole", "x", "y")
+    __slots__ = ("_base", "_line", "_parts", "_region", "edits", "text", "whole", "x", "y")
 
-    def __init__(self, base: bytes, read: Callable[[], bytes], line: int) -> None:
+    def __init__(self, base: bytes, parts: Iterator[bytes], line: int) -> None:
         self.edits: list[Edit] = []
         self.text = b""
         self.x = self.y = 0
         self.whole = False
         self._base = base
-        self._read = read
+        self._parts = parts
         self._line = line
         # No walk between two settled points goes further on a side, where all lines are shorter than two blocks.
         self._region = (DEEPEST + 1) * (2 * line + COMMIT)
@@ -156,7 +156,7 @@ class _Side:
         return True
 
     def _keep_rest(self) -> None:
-        rest = [self.text[self.y :], *iter(self._read, b"")]
+        rest = [self.text[self.y :], *self._parts]
         self.edits.append((self.x, len(self._base), b"".join(rest)))
         self.x, self.y, self.text, self.whole = len(self._base), 0, b"", True
 
@@ -229,7 +229,7 @@ class _Side:
 
     def _more(self) -> bool:
         """Read on; False at the end of the side."""
-        part = b"" if self.whole else self._read()
+        part = next(self._parts, b"")
         if not part:
             self.whole = True
             return False

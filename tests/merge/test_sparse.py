@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,9 +24,8 @@ LINE = 64  # bytes; small, so that small texts have parts that settle nothing
 UNLIKE = [b"line %d of a text in which all lines differ\n" % n for n in range(8_000)]
 
 
-def in_parts(body: bytes, size: int = 1000) -> Callable[[], bytes]:
-    parts = iter([body[at : at + size] for at in range(0, len(body), size)])
-    return lambda: next(parts, b"")
+def in_parts(body: bytes, size: int = 1000) -> Iterator[bytes]:
+    return iter([body[at : at + size] for at in range(0, len(body), size)])
 
 
 def edits(base: bytes, side: bytes, size: int = 1000, line: int = LINE) -> list[Edit] | None:
@@ -197,16 +196,16 @@ def test_edits_of_next_to_nothing_are_found(base: bytes, side: bytes):
 
 
 def test_what_equals_the_base_is_not_kept():
+    side = replaced(UNLIKE, 10, 3000, 7000)
     held = 0
 
-    def read() -> bytes:
+    def parts() -> Iterator[bytes]:
         nonlocal held
-        held = max(held, len(walk.text))
-        return parts()
+        for part in in_parts(side):
+            held = max(held, len(walk.text))
+            yield part
 
-    side = replaced(UNLIKE, 10, 3000, 7000)
-    parts = in_parts(side)
-    walk = sparse._Side(BASE, read, LINE)
+    walk = sparse._Side(BASE, parts(), LINE)
     while walk.to_difference():
         assert walk.past_difference()
     assert walk.edits == script(BASE, side)
