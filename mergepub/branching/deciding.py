@@ -217,7 +217,8 @@ def _continued_log(case: _Case, file: bytes | None) -> bytes:
     if file is None:
         raise InputError(
             "a log of events is never merged by line: say how it goes on",
-            hint=f"fetch the head, add to its end, and: mergepub decide {quote(case.path)} {case.seen} --continue FILE",
+            hint=f"fetch the head, add to its end, and: mergepub decide {quote(case.path)} {case.seen} --continue FILE "
+            f"--expected-head {case.standing.head.version}",
         )
     events, head = parse_events(file), case.head
     branchrules.check_extension(case.path, EVENTS, head, file)

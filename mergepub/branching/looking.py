@@ -145,7 +145,8 @@ def only_ancestor(keeper: BranchStore, path: str, standing: Standing) -> bytes:
         raise BranchError(
             f"{standing.branch.name} and the head have several common ancestors ({names}); none is guessed",
             reason="several-ancestors",
-            hint=f"decide with --continue FILE, after a look at them: mergepub branch show {quote(path)} BRANCH@R",
+            hint=f"decide with --continue FILE, after a look at them: "
+            f"mergepub branch show {quote(path)} {standing.branch.end}",
         )
     bodies = ancestor_bodies(keeper, path, standing)
     return bodies[0] if bodies else b""

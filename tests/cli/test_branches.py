@@ -364,6 +364,11 @@ def test_a_log_is_never_merged(log: bytes, mergepub: Runner) -> None:
         assert (answer.status, fields(answer)["reason"]) == (3, "events")
     answer = publish(mergepub, edit, "--expected-version", "1", "--on-conflict", "branch", path=LOG)
     assert fields(answer)["status"] == "branched"
+    place = ["decide", LOG, f"{fields(answer)['branch']}@1", "--continue"]
+    hint = mergepub(*place, "--expected-head", "2").err.splitlines()[-1]
+    assert hint.endswith(f"mergepub {' '.join(place)} FILE --expected-head 2")
+    Path("FILE").write_bytes(log + event("both"))
+    assert mergepub(*shlex.split(hint.partition("mergepub ")[2])).out.startswith(b"status: ok\nversion: 3\n")
 
 
 def test_tool_calls_are_barriers(log: bytes, mergepub: Runner) -> None:
