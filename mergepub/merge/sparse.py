@@ -209,13 +209,15 @@ class _Side:
 
     def _dense(self) -> Step | None:
         """What is found in a window of lines, which has to be at hand."""
-        for size in (WINDOW, WINDOW * GROWTH):
+        size = WINDOW
+        while self.whole or size <= WINDOW * GROWTH:
             self._at_least(size + self._region)
             if not self.whole and self.text.find(LF, self.y + size - 1, len(self.text) - 1) < 0:
                 return None
             found = window(self._base, self.text, self.x, self.y, size, {}, weak_rule=True)
             if found:
                 return found
+            size *= GROWTH
         return None
 
     def _short_lines(self, text: bytes, at: int) -> bool:

@@ -171,6 +171,7 @@ SIDES = {
     "the last newline": [*UNLIKE[:-1], UNLIKE[-1][:-1]],
     "lines at the end": [*UNLIKE, b"more\n", b"and more\n"],
     "all but the start deleted": UNLIKE[:4000],
+    "all but the start and a part of a line deleted": [*UNLIKE[:40], b"line 40"],
     "all but a part of a line deleted": [*UNLIKE[:4000], b"line 40"],
     "many lines replaced at the end": [*UNLIKE[:-40], *(b"the end %d\n" % n for n in range(40))],
 }
