@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _FEW = 64  # changes; of more, none are looked at twice
 _HEAD = 1 << 16  # bytes in which nearly every binary file holds a NUL
+_FAR = 1 << 62  # behind every body
 
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "adjacent": ("clean", "conflict"),
@@ -120,13 +121,14 @@ def diff3(
     by_law = _by_law(base, ours, theirs, marker_size)
     if by_law is not None:
         return by_law
-    _refuse_nul(base=base, ours=ours[:_HEAD], theirs=theirs[:_HEAD])
+    _refuse_nul(_FAR, base=base)
+    _refuse_nul(_HEAD, ours=ours, theirs=theirs)
     how.ending = converted_ending(base, ours, theirs)
     texts = (base, ours, theirs) if how.ending is None else (plain(base), plain(ours), plain(theirs))
     words = granularity == "word"
     found = _find_changes(texts, touching=adjacent == "conflict", engine=engine, words=words)
     if anywhere(b"\0", found, b"", *texts[1:]):
-        _refuse_nul(ours=ours, theirs=theirs)
+        _refuse_nul(_FAR, ours=ours, theirs=theirs)
     found = _refined(found, texts, words=words, trim=style != "diff3")
     return _rendered(found, base, ours, theirs, how)
 
@@ -195,9 +197,9 @@ def _by_law(base: bytes, ours: bytes, theirs: bytes, marker_size: int) -> Merged
     return Merged([theirs if kind == THEIRS else ours], 0, [(kind, 0, b, 0, o, 0, t, None)], sizes, marker_size)
 
 
-def _refuse_nul(**bodies: bytes) -> None:
+def _refuse_nul(end: int, **bodies: bytes) -> None:
     for name, body in bodies.items():
-        if b"\0" in body:
+        if body.find(b"\0", 0, end) >= 0:
             from mergepub.errors import BinaryBodyError  # noqa: PLC0415 - only a call that fails needs the error tree
 
             raise BinaryBodyError(

@@ -146,7 +146,6 @@ class _Renderer:
         self.theirs = theirs
         self.how = how
         self.plain = how.ending is None and how.style == "merge"
-        self.ours_end, self.theirs_end = len(ours), len(theirs)
         self.ending = b""
         self.markers = (b"", b"", b"", b"")
 
@@ -164,23 +163,31 @@ class _Renderer:
     def write(self, found: Sequence[Change], pieces: Pieces, conflict: Callable[[Change, Pieces], None]) -> None:
         """Append the text of the merge to `pieces`; what did not change stands in one piece with a change beside it.
 
-        `conflict` appends what stands in the place of a conflict.
+        `conflict` appends what stands in the place of a conflict. Most are small ones to be marked, in the plain style
+        and not at the end of a body: these are written here, to half the price.
         """
-        side, start, its_kind = self.ours, 0, OURS  # what is still to be written: of this body, from there on
+        ours, theirs = self.ours, self.theirs
+        first, _, middle, last = self.markers
+        plain = self.plain and conflict == self.marked
+        ours_end, theirs_end = len(ours), len(theirs)
+        side, start, its_kind = ours, 0, OURS  # what is still to be written: of this body, from there on
         copied = _COPIED if self.how.ending is None else -1
         for change in found:
-            kind, _, _, o0, o1, t0, _, text = change
+            kind, _, _, o0, o1, t0, t1, text = change
             if kind in (its_kind, BOTH):
                 continue
             end = o0 if its_kind == OURS else t0
             if start < end:
                 pieces.append(side[start:end] if end - start <= copied else self._text(side, start, end))
             if kind == THEIRS:
-                side, start, its_kind = self.theirs, t0, THEIRS
+                side, start, its_kind = theirs, t0, THEIRS
                 continue
-            side, start, its_kind = self.ours, o0 if kind == OURS else o1, OURS
+            side, start, its_kind = ours, o0 if kind == OURS else o1, OURS
             if kind == CONFLICT:
-                conflict(change, pieces)
+                if plain and o1 - o0 + t1 - t0 <= _SMALL and o1 < ours_end and t1 < theirs_end:
+                    pieces.append(b"".join((first, ours[o0:o1], middle, theirs[t0:t1], last)))
+                else:
+                    conflict(change, pieces)
             elif text is not None:
                 pieces.append(self._text(text, 0, len(text)))
         if start < len(side):
@@ -206,16 +213,10 @@ class _Renderer:
         pieces += [first, self.ending, second] if glued else [first, second]
 
     def marked(self, conflict: Change, pieces: Pieces) -> None:
-        """Append a conflict with its markers.
-
-        A handful of parts at once is joined in half the time that it takes to join thousands at last.
-        """
+        """Append a conflict with its markers; a few small parts are written quicker as one."""
         _, b0, b1, o0, o1, t0, t1, _ = conflict
         start, base, middle, end = self.markers
         small = b1 - b0 + o1 - o0 + t1 - t0 <= _SMALL
-        if small and self.plain and o1 < self.ours_end and t1 < self.theirs_end:
-            pieces.append(b"".join((start, self.ours[o0:o1], middle, self.theirs[t0:t1], end)))
-            return
         parts = [start, self._section(self.ours, o0, o1), middle, self._section(self.theirs, t0, t1), end]
         if self.how.style != "merge":
             parts[2:2] = [base, self._section(self.base, b0, b1)]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _FILLER = bytes(range(33)) + bytes(c for c in range(33, 128) if not chr(c).isalnum())
 _MOST = 32  # lines; a longer run of weak lines is never given up
 _LONGEST = 512  # bytes; nor is a longer gap
+_FEW = 16  # hunks
+_LARGE = 4096  # bytes of a hunk
 _WEIGHT = 2  # changed lines that outweigh one weak line
 _NEVER = 1 << 62  # more lines than anything outweighs
 
@@ -52,7 +54,11 @@ def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     if not weak_gaps:
         return hunks
     beside, gaps = _beside(weak_gaps)
-    outweighed = _outweighed(_rewritten(a, b, [hunks[k] for k in beside]), gaps)
+    changed = [hunks[k] for k in beside]
+    if len(changed) < _FEW:
+        enough = _WEIGHT * sum(weak_gaps.values())
+        changed = [_clipped(a, hunk, enough) for hunk in changed]
+    outweighed = _outweighed(_rewritten(a, b, changed), gaps)
     return _joined(hunks, list(compress(beside, outweighed)))
 
 
@@ -107,6 +113,14 @@ def _beside(weak_gaps: dict[int, int]) -> tuple[list[int], list[int]]:
         beside.append(last)
         gaps.append(lines)
     return beside, gaps[1:]
+
+
+def _clipped(a: bytes, hunk: Hunk, enough: int) -> Hunk:
+    """The hunk, or so much of a large one as rewrites more than `enough` lines: nobody needs all of them counted."""
+    a0, a1, b0, b1 = hunk
+    if a1 - a0 > _LARGE and b0 < b1 and a.count(b"\n", a0, a0 + _LARGE) > enough:
+        return a0, a0 + _LARGE, b0, min(b1, b0 + _LARGE)
+    return hunk
 
 
 def _rewritten(a: bytes, b: bytes, hunks: list[Hunk]) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mergepub.merge import diff3
+from mergepub.merge import diff3, weak
 from mergepub.merge.dense import dense_hunks
 from mergepub.merge.myers import edit_script
 from mergepub.merge.slide import canonical
@@ -92,6 +92,21 @@ def test_what_unlike_texts_keep_of_their_blank_lines_is_the_same_told_by_lines_o
 def test_a_blank_line_at_the_end_of_unlike_texts_counts_for_no_rewritten_line_above_it() -> None:
     a, b = b"old 0\n\nold 2\n\n", b"new 0\nnew 1\n\nnew 3\n\n"
     assert dense_hunks(a, b, (0, len(a), 0, len(b)), weak_rule=True) == [(0, 6, 0, 12), (7, 13, 13, 19)]
+
+
+@settings(max_examples=200)
+@given(st.randoms(), st.sampled_from([0, 30, 300]))
+def test_of_large_rewritten_blocks_no_more_lines_are_counted_than_weigh_anything(random: Any, large: int) -> None:
+    a, b = [], []
+    for n in range(random.randrange(2, 6)):
+        a += [block(f"old {n}", random.randrange(12)), b"\n" * random.randrange(3), b"kept\n" * random.randrange(2)]
+        b += [block(f"new {n}", random.randrange(12)), *a[-2:]]
+    old, new = b"".join(a), b"".join(b)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weak, "_LARGE", large)
+        by_some = edit_script(old, new)
+        patch.setattr(weak, "_LARGE", len(old))
+        assert edit_script(old, new) == by_some
 
 
 @pytest.mark.parametrize(
