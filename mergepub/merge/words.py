@@ -81,7 +81,7 @@ class Tokens:
     def __init__(self, text: bytes) -> None:
         self.text = text
         self._line = 0
-        self._lines: list[tuple[int, int, int, int]] = []
+        self._lines: list[tuple[int, int, int, int, bool]] = []
         keys: list[bytes] = []
         key, key_at, line_at, end = _TOP, 0, 0, 0
         for line in text.split(b"\n"):
@@ -89,12 +89,13 @@ class Tokens:
             indent = len(line) - len(core) if core else 0
             start = key + line[:indent] + b"\n"
             words = _one_a_line(core)
-            self._lines.append((key_at, end, key_at + len(start), line_at + indent))
+            length = len(line.rstrip())
+            self._lines.append((key_at, end, key_at + len(start), line_at + indent, len(words) == length - indent + 1))
             keys += (start, words)
             key, key_at = _BREAK, key_at + len(start) + len(words)
-            end = line_at + len(line.rstrip())
+            end = line_at + length
             line_at += len(line) + 1
-        self._lines.append((key_at, end, key_at + len(_BOTTOM) + 1, len(text)))
+        self._lines.append((key_at, end, key_at + len(_BOTTOM) + 1, len(text), False))
         self.keys = b"".join(keys) + _BOTTOM + b"\n"
 
     def part(self, span: tuple[int, int]) -> bytes:
@@ -105,15 +106,14 @@ class Tokens:
         """Where the token before a place of the keys ends in the text."""
         while self._line + 1 < len(self._lines) and self._lines[self._line + 1][0] <= key_at:
             self._line += 1
-        line_key, end, words_key, words = self._lines[self._line]
+        line_key, end, words_key, words, one_blank = self._lines[self._line]
         if key_at == line_key:
             return end
         if key_at == words_key:
             return words
-        before = self.keys[words_key : key_at - 1]
-        if self.text.startswith(before.replace(b"\n", b" "), words):  # one blank between words, as nearly everywhere
-            return words + len(before)
-        for word in before.split():
+        if one_blank:  # between two words, as nearly everywhere
+            return words + key_at - words_key - 1
+        for word in self.keys[words_key : key_at - 1].split():
             words = self.text.index(word, words) + len(word)
         return words
 
@@ -125,14 +125,17 @@ def _one_a_line(core: bytes) -> bytes:
 
 def _written(found: Sequence[Region], base: Tokens, ours: Tokens, theirs: Tokens) -> Iterator[bytes]:
     for region in found:
-        our_part, their_part = ours.part(region.ours), theirs.part(region.theirs)
-        if region.kind == OURS or our_part == their_part:
-            yield our_part
+        if region.kind == OURS:
+            yield ours.part(region.ours)
         elif region.kind == THEIRS:
-            yield their_part
-        else:  # both sides have these words, with other white space
-            old = base.part(region.base) if region.kind == UNCHANGED else None
-            yield _respaced(ours.keys[slice(*region.ours)], old, our_part, their_part)
+            yield theirs.part(region.theirs)
+        else:  # both sides have these words, if need be with other white space
+            our_part, their_part = ours.part(region.ours), theirs.part(region.theirs)
+            if our_part == their_part:
+                yield our_part
+            else:
+                old = base.part(region.base) if region.kind == UNCHANGED else None
+                yield _respaced(ours.keys[slice(*region.ours)], old, our_part, their_part)
 
 
 def _respaced(keys: bytes, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
