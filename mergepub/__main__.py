@@ -99,7 +99,7 @@ def _version() -> int:
 
 def plain_merge(arguments: list[str]) -> tuple[list[str], dict[str, object], list[str]] | None:
     """Parse the arguments of ``merge`` when every one of them is known exactly; None in every other case."""
-    from mergepub.cli.configfiles import configuration_files
+    from mergepub.cli import configuration_files
 
     if any(name.startswith("MERGEPUB_MERGE_") for name in os.environ) or configuration_files():
         return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mergepub.cli.configfiles import configuration_files, is_users_own
+from mergepub.cli import configuration_files, is_users_own
 from mergepub.errors import InputError
 
 if TYPE_CHECKING:
