@@ -31,7 +31,9 @@ def snake(a: bytes, i: int, b: bytes, view_b: memoryview, j: int, *, known: int 
     return max(0, a.rfind(b"\n", i, i + n) + 1 - i)
 
 
-def one_line(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> tuple[int, int, int] | None:
+def one_line(
+    a: bytes, i: int, b: bytes, view_b: memoryview, j: int, *, commit: int = COMMIT
+) -> tuple[int, int, int] | None:
     """The commonest edit: one line deleted, inserted or replaced at `(i, j)`, followed by a long snake.
 
     Returns:
@@ -41,9 +43,9 @@ def one_line(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> tuple[in
     if not below_a or not below_b:
         return None
     for p, q in ((below_a, j), (i, below_b), (below_a, below_b)):
-        if len(b) - q > COMMIT and a.startswith(view_b[q : q + COMMIT], p):
-            n = snake(a, p, b, view_b, q, known=COMMIT)
-            if n >= COMMIT:
+        if len(b) - q > commit and a.startswith(view_b[q : q + commit], p):
+            n = snake(a, p, b, view_b, q, known=commit)
+            if n >= commit:
                 return p, q, n
     return None
 
@@ -62,7 +64,9 @@ def one_block(a: bytes, i: int, b: bytes, view_b: memoryview, j: int) -> tuple[i
     return None
 
 
-def search(a: bytes, b: bytes, view_b: memoryview, i: int, j: int) -> tuple[list[Hunk], int, int] | None:
+def search(
+    a: bytes, b: bytes, view_b: memoryview, i: int, j: int, *, commit: int = COMMIT
+) -> tuple[list[Hunk], int, int] | None:
     """Myers' greedy search from `(i, j)`, where the lines differ, to the nearest long snake or the end of both.
 
     Returns:
@@ -74,7 +78,7 @@ def search(a: bytes, b: bytes, view_b: memoryview, i: int, j: int) -> tuple[list
     levels: list[Level] = []
     for depth in range(1, DEEPEST + 1):
         levels.append((xs, ys))
-        best, longest = -1, COMMIT - 1
+        best, longest = -1, commit - 1
         new_xs, new_ys = [], []
         for k in range(depth + 1):
             x, y, _ = _edited(a, b, xs, ys, k)

@@ -5,7 +5,7 @@ Pure: bytes in, offsets out. The steps of the walk stand in `bytewise`, what is 
 
 from __future__ import annotations
 
-from mergepub.merge.bytewise import one_block, one_line, search, snake
+from mergepub.merge.bytewise import COMMIT, one_block, one_line, search, snake
 from mergepub.merge.slide import canonical
 
 TYPE_CHECKING = False
@@ -52,10 +52,13 @@ def edit_script(a: bytes, b: bytes, *, weak_rule: bool = True, kept: KeptLines |
     return hunks
 
 
-def hunks_between(a: bytes, b: bytes, kept: KeptLines | None = None, *, weak_rule: bool = False) -> list[Hunk]:
+def hunks_between(
+    a: bytes, b: bytes, kept: KeptLines | None = None, *, weak_rule: bool = False, commit: int = COMMIT
+) -> list[Hunk]:
     """The hunks that make `b` of `a`, ordered; they may touch where windows meet. The lines of `a` go into `kept`.
 
-    Matches that the weak rule will give up are left out where that is easily seen, if it will be applied.
+    Matches that the weak rule will give up are left out where that is easily seen, if it will be applied. So many bytes
+    that go on unchanged settle what stands before them as `commit` says.
     """
     if kept is None:
         kept = {}
@@ -63,13 +66,17 @@ def hunks_between(a: bytes, b: bytes, kept: KeptLines | None = None, *, weak_rul
     x = y = snake(a, 0, b, view_b, 0)
     hunks: list[Hunk] = []
     while x < len(a) and y < len(b):
-        edit = one_line(a, x, b, view_b, y)
+        edit = one_line(a, x, b, view_b, y, commit=commit)
         if edit:
             p, q, n = edit
             hunks.append((x, p, y, q))
             x, y = p + n, q + n
             continue
-        found, x, y = search(a, b, view_b, x, y) or _section(a, b, view_b, x, y) or _window(a, b, x, y, kept, weak_rule)
+        found, x, y = (
+            search(a, b, view_b, x, y, commit=commit)
+            or _section(a, b, view_b, x, y)
+            or _window(a, b, x, y, kept, weak_rule)
+        )
         hunks += found
         n = snake(a, x, b, view_b, y)
         x, y = x + n, y + n

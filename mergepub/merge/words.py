@@ -12,8 +12,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from mergepub.merge.inplace import NO_WORD, merged_in_place
-from mergepub.merge.myers import edit_script
+from mergepub.merge.myers import hunks_between
 from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, WORDS, Region, changes, covering
+from mergepub.merge.slide import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _TOP, _BREAK, _BOTTOM = b"\0^", b"\0", b"\0$"
 """Keys: the start of a text, a line break, the end of a text. No word holds a NUL byte, no indentation a ^ or $."""
+
+_COMMIT = 64  # bytes; some ten words that go on unchanged prove as much as that many lines
 
 
 def settled_by_words(found: Sequence[Change], base: bytes, ours: bytes, theirs: bytes) -> list[Change]:
@@ -40,7 +43,7 @@ def _settled(conflict: Change, base: bytes, ours: bytes, theirs: bytes) -> Chang
 def merge_words(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """The text in which both sides' edits stand; None where they cannot both."""
     b, o, t = Tokens(base), Tokens(ours), Tokens(theirs)
-    scripts = (edit_script(b.keys, side.keys, weak_rule=False) for side in (o, t))
+    scripts = [canonical(b.keys, keys, hunks_between(b.keys, keys, commit=_COMMIT)) for keys in (o.keys, t.keys)]
     changed = changes((b.keys, o.keys, t.keys), *scripts, touching=True)
     if any(change[0] == CONFLICT for change in changed) or not words_between(changed, b.keys):
         return None
