@@ -28,6 +28,7 @@ from typing import IO
 
 PYTHON = sys.executable
 OURS, WORDS, GIT = "mergepub", "mergepub, by words", "git merge-file"
+PIECES = "mergepub, unjoined"
 WIGGLE, FLOOR = "wiggle -m", "python -c pass"
 MERGE = [str(Path(PYTHON).parent / "mergepub"), "merge", "-p", "-q"]
 REPEATS, PATIENCE = 7, 0.5  # a call is repeated so often, but not after so many seconds
@@ -50,6 +51,12 @@ def call_ours(base: bytes, ours: bytes, theirs: bytes) -> bytes:
     return diff3(base, ours, theirs, adjacent="conflict").body
 
 
+def call_ours_unjoined(base: bytes, ours: bytes, theirs: bytes) -> object:
+    from mergepub.merge import diff3
+
+    return diff3(base, ours, theirs, adjacent="conflict").pieces
+
+
 def call_merge3(base: bytes, ours: bytes, theirs: bytes) -> bytes:
     import merge3
 
@@ -64,8 +71,9 @@ def call_mercurial(base: bytes, ours: bytes, theirs: bytes) -> bytes:
     return b"".join(lines)
 
 
-CALLS: dict[str, Callable[[bytes, bytes, bytes], bytes]] = {
+CALLS: dict[str, Callable[[bytes, bytes, bytes], object]] = {
     OURS: call_ours,
+    PIECES: call_ours_unjoined,  # as who writes a merge out takes it: the copy of a huge body costs more than its merge
     "merge3": call_merge3,
     "hg simplemerge": call_mercurial,
 }
