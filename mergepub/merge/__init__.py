@@ -35,6 +35,11 @@ No step reads all of a body that a step before has read, if it can be helped: wh
 the base, and nothing is searched for a marker, a carriage return or a NUL byte again in the sides but where they differ
 (``regions.anywhere``). That is half of the time of a merge of 100,000 lines.
 
+Of huge bodies even that is little beside the memory in which they stand: to have it made costs more than to search it.
+Where the result is only written out, ``sparse.py`` walks along the base and a side that comes in parts, with the same
+steps, keeps the edits alone, and merges the few lines around those that meet. What it cannot be sure of it leaves to
+``diff3()`` on the whole bodies, and so the result is the same.
+
 All positions are byte offsets at line boundaries, all ranges half open; no text is copied before it is rendered, so
 memory grows with the edits and not with the document. Nothing below imports a module that is slow to load: a merge from
 the command line takes hardly longer than Python needs to start.
