@@ -1,10 +1,11 @@
 """Merges of huge bodies of which little was edited: a side is read past once, and only its edits are kept.
 
-The same walk as in ``myers.py``, with the same steps of ``bytewise.py``, but the side comes in parts and whatever
-equals the base is dropped at once. Two lists of edits are then merged where they come near each other, by ``diff3()``
-of the few lines around them; everywhere else the edits simply stand. The outcome is that of ``diff3()`` on the whole
-bodies, byte for byte. Where that is not certain (an edit that splitting into lines has to find, one that may stand far
-from where it was found, a text that reads as a marker), the answer is None, and the caller merges the whole bodies.
+The same walk as in ``myers.py``, with the same steps, but the side comes in parts and whatever equals the base is
+dropped at once. Two lists of edits are then merged where they come near each other, by ``diff3()`` of the few lines
+around them; everywhere else the edits simply stand. The outcome is that of ``diff3()`` on the whole bodies, byte for
+byte. Where that is not certain (an edit so large that its end is not seen, one that may stand far from where it was
+found, a line that both sides brought in, a text that reads as a marker), the answer is None, and the caller merges the
+whole bodies.
 
 Pure, like the rest of the engine: who calls reads the sides.
 """
