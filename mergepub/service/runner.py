@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
+WORKER_TIME = 30
+"""Seconds in which a worker has to show that it lives, else it is killed and replaced. Its start counts: on a machine
+that is busy or has to read everything from disk, uvicorn's own five would kill each worker before it serves.
+"""
+
 
 def serve(settings: Settings, say: Say) -> None:
     """Serve until SIGTERM or SIGINT; what is under way then is finished. ``say`` tells a person one line.
@@ -111,6 +116,7 @@ def _config(settings: Settings) -> ServiceConfig:
         ssl_keyfile=settings.tls_key,
     )
     config.limits, config.log_format = limits, settings.log_format
+    config.timeout_worker_healthcheck = WORKER_TIME
     return config
 
 

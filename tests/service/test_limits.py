@@ -7,7 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from tests.service.wire import Client, fresh_path, read_all, status_of
@@ -16,9 +16,7 @@ from tests.stores.http_service import HttpService
 LIMIT = 64 * 1024
 FAR = 64 * 1024 * 1024
 HEAD = 8 * 1024
-SLOW = 0.5
-REQUEST = 6.0
-SOON = 5.0  # before the limit of a request would end it
+HEADER, BODY, REQUEST = 1.0, 2.0, 6.0
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +24,36 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpService]:
     service = HttpService(
         str(tmp_path_factory.mktemp("limited") / "store.sqlite"),
         *("--max-body", "64KiB", "--max-head", "8KiB", "--max-connections", "20"),
-        *("--header-timeout", str(SLOW), "--body-timeout", str(SLOW), "--request-timeout", f"{REQUEST}s"),
     ).start()
     yield service
     service.remove()
 
 
-@pytest.fixture
-def client(limited: HttpService) -> Iterator[Client]:
-    client = Client(limited.url)
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpService]:
+    """For what waits until its time is over; everybody else gets the time that a busy machine needs."""
+    service = HttpService(
+        str(tmp_path_factory.mktemp("impatient") / "store.sqlite"),
+        *("--header-timeout", str(HEADER), "--body-timeout", str(BODY), "--request-timeout", str(REQUEST)),
+    ).start()
+    yield service
+    service.remove()
+
+
+def outliving(service: HttpService) -> Iterator[Client]:
+    client = Client(service.url)
     yield client
     assert client.get("/-/ready").status == 200, "the service outlives whatever a client does"
+
+
+@pytest.fixture
+def client(limited: HttpService) -> Iterator[Client]:
+    yield from outliving(limited)
+
+
+@pytest.fixture
+def hasty(impatient: HttpService) -> Iterator[Client]:
+    yield from outliving(impatient)
 
 
 def put_head(path: str, *headers: str) -> bytes:
@@ -182,16 +199,13 @@ def test_a_client_that_ends_its_side_after_a_whole_request_is_answered(client: C
         assert status_of(read_all(connection)) == 201
 
 
-def test_a_header_that_does_not_come_in_time_ends_the_connection(client: Client) -> None:
+def test_a_header_that_does_not_come_in_time_ends_the_connection(hasty: Client) -> None:
     for start in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\n"):
-        started = time.monotonic()
-        assert status_of(client.raw(start)) == 408
-        assert SLOW <= time.monotonic() - started < SOON
+        assert status_of(hasty.raw(start)) == 408
 
 
-def test_a_header_that_trickles_is_dropped_too(client: Client) -> None:
-    started = time.monotonic()
-    with client.connect() as connection:
+def test_a_header_that_trickles_is_dropped_too(hasty: Client) -> None:
+    with hasty.connect() as connection:
         connection.settimeout(0.05)
         answer = b""
         for byte in b"GET / HTTP/1.1\r\nX: " + b"a" * 400:
@@ -205,45 +219,42 @@ def test_a_header_that_trickles_is_dropped_too(client: Client) -> None:
             if answer:
                 break
     assert status_of(answer) == 408
-    assert time.monotonic() - started < SOON
 
 
-def test_the_second_header_of_a_connection_is_awaited_no_longer(client: Client) -> None:
-    with client.connect() as connection:
+def test_the_second_header_of_a_connection_is_awaited_no_longer(hasty: Client) -> None:
+    with hasty.connect() as connection:
         connection.sendall(b"GET /-/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert status_of(connection.recv(65536)) == 200
         connection.sendall(b"GET /-/hea")
         assert status_of(read_all(connection)) == 408
 
 
-def test_a_body_without_progress_is_408_and_publishes_nothing(client: Client) -> None:
+def test_a_body_without_progress_is_408_and_publishes_nothing(hasty: Client) -> None:
     path = fresh_path()
-    started = time.monotonic()
-    answer = client.raw(put_head(path, "Content-Length: 10") + b"12345")
+    answer = hasty.raw(put_head(path, "Content-Length: 10") + b"12345")
     assert status_of(answer) == 408
-    assert SLOW <= time.monotonic() - started < SOON
-    assert client.get(path).status == 404
+    assert b"no byte of the body came" in answer
+    assert hasty.get(path).status == 404
 
 
-def test_a_body_with_progress_takes_its_time_up_to_the_limit_of_a_request(client: Client) -> None:
+def test_a_body_with_progress_takes_its_time_up_to_the_limit_of_a_request(hasty: Client) -> None:
     path = fresh_path()
-    with client.connect() as connection:
+    with hasty.connect() as connection:
         connection.sendall(put_head(path, "Content-Length: 5", "Connection: close"))
-        for byte in b"hello":
-            time.sleep(SLOW / 2)
+        for byte in b"hello":  # which takes longer than the service waits for one byte
+            time.sleep(BODY / 4)
             connection.sendall(bytes([byte]))
         assert status_of(read_all(connection)) == 201
     started = time.monotonic()
-    with client.connect() as connection:
+    with hasty.connect() as connection:
         connection.settimeout(0.2)
         connection.sendall(put_head(fresh_path(), "Content-Length: 500"))
         answer = b""
         while not answer and time.monotonic() - started < 4 * REQUEST:
-            try:
+            with suppress(OSError):
                 connection.sendall(b"x")
+            with suppress(TimeoutError):
                 answer = connection.recv(65536)
-            except TimeoutError:
-                continue
     assert status_of(answer) == 408
 
 
@@ -265,21 +276,19 @@ def test_connections_over_the_limit_are_503_and_the_others_are_served(client: Cl
     assert b"retry-after: 1" in refused.lower()
 
 
-def test_an_answer_that_nobody_takes_ends_the_connection(client: Client) -> None:
+def test_an_answer_that_nobody_takes_ends_the_connection(hasty: Client) -> None:
     path = fresh_path()
-    client.create(path, bytes(LIMIT))
-    started = time.monotonic()
+    hasty.create(path, bytes(LIMIT))
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(SOON)
-        connection.connect((client.host, client.port))
+        connection.settimeout(20)
+        connection.connect((hasty.host, hasty.port))
         ask = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         with pytest.raises((ConnectionResetError, BrokenPipeError)):  # noqa: PT012 - some request of these meets the end
             for _ in range(2000):
                 connection.sendall(ask)
                 time.sleep(0.002)
             read_all(connection)
-    assert time.monotonic() - started < SOON
 
 
 def test_pipelined_requests_are_answered_in_order(client: Client) -> None:
@@ -305,9 +314,9 @@ def test_what_is_malformed_is_refused_in_its_turn_and_spoils_nothing_before_it(c
     assert [client.get(path).headers["mergepub-version"] for path in paths] == ["1"] * 3
 
 
-def test_a_head_that_stays_unfinished_behind_a_request_is_late_in_its_turn(client: Client) -> None:
+def test_a_head_that_stays_unfinished_behind_a_request_is_late_in_its_turn(hasty: Client) -> None:
     path = fresh_path()
-    answer = client.raw(put_head(path, "Content-Length: 1") + b"xPUT /unfinished HT")
+    answer = hasty.raw(put_head(path, "Content-Length: 1") + b"xPUT /unfinished HT")
     assert statuses_of(answer) == [201, 408]
 
 
@@ -343,8 +352,8 @@ def test_a_request_to_upgrade_is_answered_as_what_it_is_and_is_the_last(client: 
     assert status_of(client.raw(b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n")) in (400, 405)
 
 
-def test_empty_lines_do_not_hold_a_connection(client: Client) -> None:
-    with client.connect() as connection:
+def test_empty_lines_do_not_hold_a_connection(hasty: Client) -> None:
+    with hasty.connect() as connection:
         connection.sendall(b"GET /-/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert status_of(connection.recv(65536)) == 200
         connection.sendall(b"\r\n\r\n")

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-_START_SECONDS = 30
+_START_SECONDS = 120
 _SERVING = re.compile(rb"serving .* on (https?://\S+:(\d+))")
 
 
