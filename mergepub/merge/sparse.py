@@ -38,8 +38,8 @@ _LINE = 2048  # bytes; a line of twice as many, where an edit is looked for, is 
 _CONTEXT = 1024  # bytes looked at beside an edit
 _NEAR = 512  # bytes; edits that have fewer between them may become one (see `weak.py`)
 _MOST = 1 << 20  # bytes of a side at hand; where these do not settle an edit, more would not
-_APART = 16 << 10  # bytes between edits on the whole; where they have fewer, whole bodies are merged sooner,
-_FIRST = 1 << 20  # but that many bytes may hold more of them
+_APART = 24 << 10  # bytes between places that were edited; where there are fewer, whole bodies are merged sooner,
+_FIRST = 1 << 19  # but that many bytes may hold more of them
 
 
 class Outcome:
@@ -94,8 +94,10 @@ def edits_of(base: bytes, parts: Iterator[bytes], *, line: int = _LINE) -> list[
         line: Half the longest line near an edit.
     """
     side = _Side(base, parts, line)
+    places = 0
     while side.to_difference():
-        if not side.past_difference() or len(side.edits) * _APART > side.x + _FIRST:
+        places += 1
+        if not side.past_difference() or places * _APART > side.x + _FIRST:
             return None
     return side.edits
 
