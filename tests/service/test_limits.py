@@ -101,12 +101,12 @@ def test_the_answer_413_arrives_although_the_body_is_still_being_sent(client: Cl
     body = bytes(10 * LIMIT)
     for _ in range(5):
         answer = requests.put(
-            client.url + fresh_path(), data=body, headers={"Mergepub-Expected-Version": "0"}, timeout=10
+            client.url + fresh_path(), data=body, headers={"Mergepub-Expected-Version": "0"}, timeout=60
         )
         assert (answer.status_code, answer.json()["limit"]) == (413, LIMIT)
     pieces = (body[at : at + 8192] for at in range(0, len(body), 8192))
     answer = requests.put(
-        client.url + fresh_path(), data=pieces, headers={"Mergepub-Expected-Version": "0"}, timeout=10
+        client.url + fresh_path(), data=pieces, headers={"Mergepub-Expected-Version": "0"}, timeout=60
     )
     assert answer.status_code == 413
 

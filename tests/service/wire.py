@@ -52,7 +52,7 @@ class Client:
     def ask(
         self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> Answer:
-        connection = HTTPConnection(self.host, self.port, timeout=20)
+        connection = HTTPConnection(self.host, self.port, timeout=60)
         named = dict(headers or {})
         if self.token and "Authorization" not in named:
             named["Authorization"] = f"Bearer {self.token}"
@@ -86,7 +86,7 @@ class Client:
 
     def connect(self) -> socket.socket:
         """A bare connection."""
-        return socket.create_connection((self.host, self.port), timeout=20)
+        return socket.create_connection((self.host, self.port), timeout=60)
 
     def raw(self, request: bytes) -> bytes:
         """Send ``request`` as it is and read until the service ends the connection."""
