@@ -5,7 +5,7 @@ from __future__ import annotations
 from _operator import ne
 from itertools import accumulate, chain, compress, islice
 
-from mergepub.merge.weak import without_weak_runs
+from mergepub.merge.scripts import without_weak_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def dense_hunks(
         kept: where the lines of `a` are kept; None keeps nothing.
         at_least: a number of lines; where no run of so many lines of `a` is in `b` at all, in whatever order, nothing
             is matched and the whole box is one hunk. That tells a hopeless window at a quarter of the price.
-        weak_rule: Whether the rule of `mergepub.merge.weak` will be applied to the hunks of the whole bodies. Where
+        weak_rule: Whether the rule of `mergepub.merge.scripts` will be applied to the hunks of the whole bodies. Where
             blank lines are all that both share, it is applied here, to a third of the price.
     """
     a0, a1, b0, b1 = box
@@ -332,12 +332,15 @@ def _unlike_hunks(
 
 
 def _places(lines: list[bytes], numbers: Iterable[int], span: tuple[int, int]) -> list[int]:
-    """Where the lines of these numbers start, which ascend, in a text that stands there in its body."""
+    """Where the lines of these numbers, which ascend, start in a text of that span; counted from its nearer end."""
     at, end = span
     done = 0
     places: list[int] = []
     for n in numbers:
-        at = at + sum(map(len, lines[done:n])) if n < len(lines) else end
+        if n - done < len(lines) - n:
+            at += sum(map(len, lines[done:n]))
+        else:
+            at = end - sum(map(len, lines[n:]))
         done = n
         places.append(at)
     return places

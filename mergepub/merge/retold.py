@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from mergepub.merge.myers import edit_script
 from mergepub.merge.regions import CONFLICT, brought_in_twice, changes
-from mergepub.merge.slide import canonical
-from mergepub.merge.ties import without_ties
-from mergepub.merge.weak import weak_lines, without_weak_matches
+from mergepub.merge.scripts import canonical, weak_lines, without_ties, without_weak_matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,21 +12,30 @@ Pure, like the rest of the engine: who calls reads the sides.
 
 from __future__ import annotations
 
-from mergepub.merge.bytewise import COMMIT, DEEPEST, REACH, one_block, one_line, search
-from mergepub.merge.diff3 import diff3
+from mergepub.merge import diff3
 from mergepub.merge.lines import LF, common_prefix, converted_ending, uniform_ending
 from mergepub.merge.markers import SMALLEST, START
-from mergepub.merge.myers import GROWTH, WINDOW, hunks_between, window
+from mergepub.merge.myers import (
+    COMMIT,
+    DEEPEST,
+    GROWTH,
+    REACH,
+    WINDOW,
+    hunks_between,
+    one_block,
+    one_line,
+    search,
+    window,
+)
 from mergepub.merge.regions import holds
-from mergepub.merge.slide import canonical
-from mergepub.merge.weak import weak_lines
+from mergepub.merge.scripts import canonical, weak_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from mergepub.merge.diff3 import Merged
+    from mergepub.merge import Merged
 
     Hunk = tuple[int, int, int, int]
     Step = tuple[list[Hunk], int, int]
@@ -36,7 +45,7 @@ if TYPE_CHECKING:
 
 _LINE = 2048  # bytes; a line of twice as many, where an edit is looked for, is left to the merge of whole bodies
 _CONTEXT = 1024  # bytes looked at beside an edit
-_NEAR = 512  # bytes; edits that have fewer between them may become one (see `weak.py`)
+_NEAR = 512  # bytes; edits that have fewer between them may become one (see `scripts.py`)
 _MOST = 1 << 20  # bytes of a side at hand; where these do not settle an edit, more would not
 _APART = 24 << 10  # bytes between places that were edited; where there are fewer, whole bodies are merged sooner,
 _FIRST = 1 << 19  # but that many bytes may hold more of them
@@ -253,7 +262,7 @@ def merge_edits(
         ours: Our edits, in order, as :func:`edits_of` gives them.
         theirs: Theirs.
         context: Bytes of the base, in whole lines, that are looked at above and below an edit.
-        how: Keyword arguments of :func:`~mergepub.merge.diff3.diff3`, but for ``granularity`` and ``engine``: a merge
+        how: Keyword arguments of :func:`~mergepub.merge.diff3`, but for ``granularity`` and ``engine``: a merge
             by words looks at whole bodies, and so do other engines.
 
     Raises:
@@ -351,7 +360,7 @@ class _Part:
     def holds(self, side: bytes, hunks: list[Hunk]) -> bool:
         """Whether the script stands within the part in every canonical or equal form, a line apart from its ends.
 
-        A pure hunk slides down until a line stops it, and may be tried higher up (``ties.py``).
+        A pure hunk slides down until a line stops it, and may be tried higher up (``scripts.py``).
         """
         moved = canonical(self.text, side, hunks)
         if not self.bottom and moved[-1][1] == len(self.text):

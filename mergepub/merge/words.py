@@ -14,7 +14,7 @@ from itertools import pairwise
 from mergepub.merge.inplace import NO_WORD, merged_in_place
 from mergepub.merge.myers import hunks_between
 from mergepub.merge.regions import CONFLICT, OURS, THEIRS, UNCHANGED, WORDS, Region, changes, covering
-from mergepub.merge.slide import canonical
+from mergepub.merge.scripts import canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

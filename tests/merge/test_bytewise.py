@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mergepub.merge import bytewise, myers
-from mergepub.merge.bytewise import COMMIT, one_block, one_line, search, snake
+from mergepub.merge import myers
 from mergepub.merge.dense import dense_hunks, split_lines
 from mergepub.merge.lines import common_prefix
-from mergepub.merge.myers import edit_script, hunks_between
+from mergepub.merge.myers import COMMIT, edit_script, hunks_between, one_block, one_line, search, snake
 
 LONG = b"".join(b"a line that both sides have, number %d\n" % n for n in range(60))
 
@@ -159,7 +158,7 @@ def test_windows_grow_until_one_is_sure(monkeypatch: pytest.MonkeyPatch) -> None
         return dense_hunks(a, b, box, kept, **how)
 
     monkeypatch.setattr("mergepub.merge.dense.dense_hunks", counted)
-    monkeypatch.setattr(bytewise, "REACH", 0)
+    monkeypatch.setattr(myers, "REACH", 0)
     a = b"".join(b"old line %d\n" % n for n in range(4_000)) + LONG * 300
     b = b"".join(b"new line %d\n" % n for n in range(4_000)) + LONG * 300
     assert edit_script(a, b) == [(0, len(a) - 300 * len(LONG), 0, len(b) - 300 * len(LONG))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from mergepub.merge import diff3
 from mergepub.merge.lines import converted_ending, dominant_ending
 from mergepub.merge.myers import edit_script
-from mergepub.merge.ties import joined_up
+from mergepub.merge.regions import CONFLICT
+from mergepub.merge.scripts import joined_up
 from tests.merge.support import check_marked, check_regions, check_swapped, lines
+
+if TYPE_CHECKING:
+    from mergepub.merge.regions import Change
 
 ANY = st.binary(max_size=40)
 LINE = st.sampled_from([b"a", b"b", b"c", b"", b"=======", b"<<<<<<< x", b">>>>>>>", b"d\r", b"\xff\xfe e"])
@@ -67,10 +71,14 @@ def test_a_converted_document_merges_as_its_plain_form_does(base: bytes, ours: b
     check_regions(merged, base, crlf, theirs)
 
 
+def conflict(start: int, end: int) -> Change:
+    return CONFLICT, start, end, 0, 0, 0, 0, None
+
+
 @settings(max_examples=300)
 @given(BODY, BODY)
 def test_a_script_whose_hunks_are_joined_higher_still_makes_the_side_of_the_base(base: bytes, side: bytes) -> None:
-    script, joints = joined_up(base, side, edit_script(base, side), [(0, len(base))])
+    script, joints = joined_up(base, side, edit_script(base, side), [conflict(0, len(base))])
     at, made = 0, b""
     for a0, a1, b0, b1 in script:
         assert at < a0 or at == 0
@@ -83,13 +91,13 @@ def test_a_script_whose_hunks_are_joined_higher_still_makes_the_side_of_the_base
 def test_a_deletion_joins_the_deletion_above_it_at_a_clash_alone() -> None:
     base, side = b"1\n\n2\n\n3\n", b"\n3\n"
     script = [(0, 2, 0, 0), (3, 6, 1, 1)]
-    assert joined_up(base, side, script, [(0, 1)]) == ([(0, 5, 0, 0)], [(0, 6)])
-    assert joined_up(base, side, script, [(7, 8)]) == (script, [])
+    assert joined_up(base, side, script, [conflict(0, 1)]) == ([(0, 5, 0, 0)], [(0, 6)])
+    assert joined_up(base, side, script, [conflict(7, 8)]) == (script, [])
 
 
 def test_an_insertion_whose_last_line_only_ends_like_the_gap_stays_where_it_is() -> None:
     script = [(0, 2, 0, 2), (4, 4, 4, 7)]
-    assert joined_up(b"1\nx\n2\n", b"0\nx\nax\n2\n", script, [(0, 6)]) == (script, [])
+    assert joined_up(b"1\nx\n2\n", b"0\nx\nax\n2\n", script, [conflict(0, 6)]) == (script, [])
 
 
 @pytest.mark.parametrize("heavy", ["re", "typing", "dataclasses", "enum", "difflib", "collections", "merge3"])

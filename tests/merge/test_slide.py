@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from mergepub.merge.myers import edit_script
-from mergepub.merge.slide import canonical
+from mergepub.merge.scripts import canonical
 
 
 def test_a_pure_insertion_slides_over_every_line_that_it_could_trade_places_with() -> None:

@@ -338,6 +338,36 @@ def test_a_script_that_would_be_another_in_the_part_alone_is_left_to_the_whole_b
     assert merge_edits(BASE, as_one, theirs) is None
 
 
+@pytest.mark.parametrize("apart", range(1, 40))
+def test_edits_at_any_distance_from_a_conflict_are_merged_once(apart: int):
+    for ours, theirs in (
+        ([4000, 4000 + apart], [4000]),
+        ([4000 - apart, 4000], [4000]),
+        ([4000], [4000, 4000 + apart]),
+    ):
+        bodies = BASE, replaced(UNLIKE, *ours), replaced(UNLIKE, *theirs, by=b"theirs %d\n")
+        outcome = merged(*bodies)
+        assert outcome is not None
+        assert_same(outcome, *bodies)
+
+
+def test_weak_lines_between_rewritten_ones_are_given_up_as_in_the_whole_bodies():
+    rules = [b"-" * 60 + b"\n"] * 8
+    text = [
+        *UNLIKE[:100],
+        *[b"a%d\n" % n for n in range(20)],
+        *rules,
+        *[b"b%d\n" % n for n in range(20)],
+        *UNLIKE[100:],
+    ]
+    new = [*UNLIKE[:100], *[b"c%d\n" % n for n in range(20)], *rules, *[b"d%d\n" % n for n in range(20)], *UNLIKE[100:]]
+    base, ours, theirs = b"".join(text), b"".join(new), replaced(text, 124)
+    assert diff3(base, ours, theirs).conflicts == 1
+    outcome = merged(base, ours, theirs)
+    assert outcome is not None
+    assert_same(outcome, base, ours, theirs)
+
+
 def test_endings_that_a_side_converted_in_a_few_lines_are_no_converted_document():
     above = b"x" * 1500 + b"\n"
     base, ours, theirs = above + b"a\n", above + b"a\r\n", above + b"b\n"
@@ -407,6 +437,18 @@ def test_what_both_inserted_is_told_from_the_text_below_it_however_long():
     assert outcome is not None
     assert_same(outcome, BASE, ours, theirs, adjacent="conflict")
     assert merged(BASE, ours, theirs) is None
+
+
+@pytest.mark.parametrize("more", [(), (150,)], ids=["one edit", "two edits"])
+def test_what_one_side_inserted_is_found_in_the_text_of_the_other_however_far_it_goes(more: tuple[int, ...]):
+    theirs = replaced(UNLIKE, 100, *more, by=b"-- %d --\n").replace(b"100", b"").replace(b"-- 150 --", b"--------")
+    theirs = theirs.replace(b"--  --", b"------")
+    text = lines(theirs)
+    ours = b"".join([*UNLIKE[:100], *text[100:200], *UNLIKE[100:]])
+    assert diff3(BASE, ours, theirs).conflicts == 1
+    outcome = merged(BASE, ours, theirs)
+    assert outcome is not None
+    assert_same(outcome, BASE, ours, theirs)
 
 
 def test_lines_that_both_brought_in_are_left_to_the_whole_bodies_unless_they_prove_nothing():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mergepub.merge import Merged, diff3
 from mergepub.merge.regions import CONFLICT, OURS, THEIRS
-from mergepub.merge.ties import inserted_by_both
+from mergepub.merge.scripts import inserted_by_both
 from tests.merge.support import check_regions, check_swapped
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mergepub.merge import diff3, weak
+from mergepub.merge import diff3, scripts
 from mergepub.merge.dense import dense_hunks
 from mergepub.merge.myers import edit_script
-from mergepub.merge.slide import canonical
-from mergepub.merge.weak import weak_lines, without_weak_matches
+from mergepub.merge.scripts import canonical, weak_lines, without_weak_matches
 
 
 def block(name: str, lines: int) -> bytes:
@@ -103,9 +102,9 @@ def test_of_large_rewritten_blocks_no_more_lines_are_counted_than_weigh_anything
         b += [block(f"new {n}", random.randrange(12)), *a[-2:]]
     old, new = b"".join(a), b"".join(b)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weak, "_LARGE", large)
+        patch.setattr(scripts, "_LARGE", large)
         by_some = edit_script(old, new)
-        patch.setattr(weak, "_LARGE", len(old))
+        patch.setattr(scripts, "_LARGE", len(old))
         assert edit_script(old, new) == by_some
 
 
