@@ -17,6 +17,7 @@ from uvicorn.supervisors import Multiprocess
 from mergepub.errors import InputError, MergepubError, NotFoundError, OutputError
 from mergepub.service import logs
 from mergepub.service.app import create_app
+from mergepub.service.patience import Patience
 from mergepub.service.protocol import ServiceConfig, ServiceProtocol
 from mergepub.service.targets import is_loopback
 from mergepub.stores import open_store
@@ -116,6 +117,7 @@ def _config(settings: Settings) -> ServiceConfig:
         ssl_keyfile=settings.tls_key,
     )
     config.limits, config.log_format = limits, settings.log_format
+    config.idle_time = Patience(limits.idle_time)
     config.timeout_worker_healthcheck = WORKER_TIME
     return config
 

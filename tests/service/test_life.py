@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -11,12 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 from mergepub.errors import UnavailableError
-from mergepub.service.runner import _config
-from mergepub.service.settings import Settings
 from mergepub.stores.http import HttpStore
 from tests.service.wire import Client, fresh_path, read_all, status_of
 from tests.stores.http_service import HttpService
@@ -133,8 +134,7 @@ def test_several_workers_share_the_socket_and_end_together(store: str, program: 
         workers = set()
         end = time.monotonic() + 120
         while len(workers) < 2 and time.monotonic() < end:
-            answer = client.get("/-/metrics")
-            workers.add(re.search(rb"^mergepub_worker (\d+)$", answer.body, re.MULTILINE)[1])  # type: ignore[index]  # it is there
+            workers.add(worker_of(client))
         assert len(workers) == 2
         assert service.stop() == 0
         assert "Traceback" not in service.log
@@ -142,8 +142,42 @@ def test_several_workers_share_the_socket_and_end_together(store: str, program: 
         service.remove()
 
 
-def test_a_worker_is_not_taken_for_dead_while_it_still_starts(store: str) -> None:
-    assert _config(Settings(store, workers=2)).timeout_worker_healthcheck >= 30
+@pytest.mark.parametrize("begun", [False, True], ids=["while they start", "when they serve"])
+def test_an_interrupt_from_a_terminal_ends_all_workers_without_a_trace(store: str, tmp_path: Path, begun: bool) -> None:
+    log = tmp_path / "log"
+    command = [sys.executable, "-m", "mergepub", "serve", "--store", store, "--port", "0", "--workers", "2"]
+    with log.open("wb") as writing:
+        process = subprocess.Popen(command, stderr=writing, start_new_session=True)
+    while not (serving := re.search(r"on (http://\S+)", log.read_text())):
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.02)
+    if begun:
+        assert Client(serving[1]).get("/-/health").status == 200
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(120) == 130
+    assert "Traceback" not in log.read_text()
+
+
+def test_a_worker_that_is_killed_is_replaced(store: str) -> None:
+    service = HttpService(store, "--workers", "2").start()
+    try:
+        client = Client(service.url)
+        killed = worker_of(client)
+        os.kill(killed, signal.SIGKILL)
+        seen = {killed}
+        while len(seen) < 3:  # the other one, and the new one
+            with suppress(OSError, HTTPException):
+                seen.add(worker_of(client))
+        assert service.stop() == 0
+    finally:
+        service.remove()
+
+
+def worker_of(client: Client) -> int:
+    """The process that answers."""
+    found = re.search(rb"^mergepub_worker (\d+)$", client.get("/-/metrics").body, re.MULTILINE)
+    assert found
+    return int(found[1])
 
 
 def test_health_and_ready_tell_the_process_from_the_store(service: HttpService, store: str) -> None:
