@@ -75,8 +75,7 @@ def create_app(settings: Settings) -> Gateway:
 @asynccontextmanager
 async def _lifespan(service: Service, _app: FastAPI) -> AsyncIterator[None]:
     yield
-    service.pool.shutdown(wait=True)
-    service.store.close()
+    await service.close()
 
 
 def _add(app: FastAPI, route: _Route) -> None:

@@ -11,9 +11,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from email.utils import formatdate
+from functools import lru_cache
+from json import JSONEncoder
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from mergepub.documents import ABSENT, EVENTS, TEXT, Document, MergedFrom, Receipt, Version
 from mergepub.errors import (
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from mergepub.stores.contract import Store
 
 _KEY = re.compile(r"[!#-~]{1,200}\Z")
+_JSON = JSONEncoder(separators=(",", ":"))  # made once: that takes longer than its work here
+_checked = lru_cache(1024)(check_path)  # whoever writes a document writes it again
 _YEAR = 365 * 24 * 3600
 _DOCUMENT_HEADERS = {
     # Whatever a body looks like, a browser shows or runs none of it on the service's origin.
@@ -135,7 +139,7 @@ async def delete_document(exchange: Exchange) -> Response:
 
 
 def _writable(exchange: Exchange, operation: str) -> str:
-    path = check_path(exchange.path)
+    path = _checked(exchange.path)
     exchange.caller.demand(operation, path)
     return path
 
@@ -265,4 +269,4 @@ def _receipt_response(receipt: Receipt, merged_from: MergedFrom | None) -> Respo
         facts["merged"] = asdict(merged_from)
     status = 200 if receipt.unchanged or receipt.replayed else 201
     headers = _receipt_headers(receipt) | {"ETag": etag(receipt.incarnation, number)}
-    return JSONResponse(facts, status, headers)
+    return Response(_JSON.encode(facts), status, headers, "application/json")

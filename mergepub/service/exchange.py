@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from mergepub.service.access import ANYBODY, Access, Caller
+from mergepub.service.hand import Hand
 from mergepub.service.metrics import Metrics
+from mergepub.service.patience import Patience, Within
 from mergepub.service.problems import ProblemError, bad_request, refuse, too_large
 from mergepub.service.writing import Writer
 from mergepub.stores.groupcommit import AloneError
@@ -33,7 +35,13 @@ T = TypeVar("T")
 SCOPE_KEY = "mergepub"
 
 SMALL = 64 * 1024
-"""Bytes of a body that are checked on the event loop; of larger ones the digest is a thread's work."""
+"""Bytes of a body that goes with others; a larger one would hold them up, and is written by a thread alone."""
+
+
+@lru_cache(256)
+def _key(name: str) -> bytes:
+    """The key of a header in a request's."""
+    return name.lower().encode("ascii")
 
 
 class Service:
@@ -45,7 +53,11 @@ class Service:
         self.metrics = Metrics()
         self.verifying = asyncio.Lock()
         self.pool: Executor = ThreadPoolExecutor(settings.limits.threads, thread_name_prefix="store")
-        self._writer = Writer(store, self.pool) if isinstance(store, SqlStore) else None
+        self.request_time = Patience(settings.limits.request_time)
+        self.body_time = Patience(settings.limits.body_time)
+        lanes = store.lanes if isinstance(store, SqlStore) else 0
+        self._hands = [Hand(settings.store_url, settings.limits.body) for _ in range(lanes)]
+        self._writer = Writer([hand.write for hand in self._hands])
         tokens = token_store(store)
         self.access = Access(partial(self.call, tokens.load) if tokens else None, settings.token_poll)
 
@@ -54,15 +66,21 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self.pool, partial(function, *args, **kwargs))
 
     async def write(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """As ``call``, of a writing ``method`` of the store; together with others where the store can do that."""
-        if self._writer is None:
-            return await self.call(method, *args, **kwargs)
-        make = partial(self._writer.store.order, method.__name__, *args, **kwargs)
-        large = any(isinstance(each, bytes) and len(each) > SMALL for each in args)
-        order = await self.call(make) if large else make()
-        with suppress(AloneError):
-            return await self._writer.write(order)
-        return await self.call(self._writer.store.write, order)
+        """As ``call``, of a writing ``method`` of the store, whose first argument is the path.
+
+        Together with others where the store can do that.
+        """
+        if self._hands and not any(isinstance(each, bytes) and len(each) > SMALL for each in args):
+            with suppress(AloneError):
+                return await self._writer.write(args[0], (method.__name__, args, kwargs))
+        return await self.call(method, *args, **kwargs)
+
+    async def close(self) -> None:
+        """Finish what is under way, and let go of everything."""
+        for hand in self._hands:
+            await hand.close()
+        self.pool.shutdown(wait=True)
+        self.store.close()
 
     @property
     def body_limit(self) -> int:
@@ -88,7 +106,7 @@ class Exchange:
 
     def values(self, name: str) -> list[bytes]:
         """All values of a header."""
-        return self.headers.get(name.lower().encode("ascii"), [])
+        return self.headers.get(_key(name), [])
 
     def joined(self, name: str) -> str | None:
         """A header that is a list: its values joined, None where it is not sent."""
@@ -152,12 +170,12 @@ class Exchange:
             raise refuse(415, "encoded", "Content-Encoding: a body is stored as it is sent; send it without a coding")
 
     async def _chunk(self) -> bytes:
-        patience = self.service.settings.limits.body_time
+        patience = self.service.body_time
         try:
-            async with asyncio.timeout(patience):
+            with Within(patience):
                 message = await self.receive()
         except TimeoutError:
-            raise refuse(408, "timeout", f"no byte of the body came for {patience:g} seconds") from None
+            raise refuse(408, "timeout", f"no byte of the body came for {patience.seconds:g} seconds") from None
         if message["type"] != "http.request":
             raise bad_request("the connection ended before the body did")
         self.body_done = not message.get("more_body", False)

@@ -6,7 +6,6 @@ and no trace leaves this module.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,9 @@ from mergepub.service import logs, operations
 from mergepub.service.branches import BRANCHES, DECISIONS
 from mergepub.service.exchange import SCOPE_KEY, Exchange, Service
 from mergepub.service.listings import LIST, VERIFY, VERSIONS
+from mergepub.service.patience import Within
 from mergepub.service.problems import Problem, ProblemError, bad_request, missing, problem_of, refuse, unknown_outcome
+from mergepub.service.protocol import REPLY
 from mergepub.service.targets import decode_path, host_name, is_loopback, split_origin
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ _ROUTED = {
     "branches": BRANCHES + "/path",
     "decisions": DECISIONS + "/path",
 }
+_CLOSE = (b"connection", b"close")
 _INTERNAL = Problem(500, "internal", "the service failed; its log says where")
 
 
@@ -85,12 +87,12 @@ class Gateway:
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
-            async with asyncio.timeout(self._service.settings.limits.request_time) as deadline:
+            with Within(self._service.request_time) as deadline:
                 answer.exchange = exchange = self._admitted(scope, receive)
                 await (self._serve_document if exchange.room == "document" else self._route)(scope, exchange, answer)
                 return
         except TimeoutError as error:
-            problem = _overdue(answer.exchange) if deadline.expired() else self._unexpected(error)
+            problem = _overdue(answer.exchange) if deadline.expired else self._unexpected(error)
         except (ProblemError, MergepubError) as error:
             problem = error.problem if isinstance(error, ProblemError) else problem_of(error)
         except Exception as error:
@@ -99,7 +101,8 @@ class Gateway:
 
     async def _serve_document(self, scope: Scope, exchange: Exchange, answer: _Answer) -> None:
         response = await answered(self._document[exchange.method], exchange)
-        await response(scope, exchange.receive, answer.send)
+        if not answer.reply(scope, response):
+            await response(scope, exchange.receive, answer.send)
 
     async def _route(self, scope: Scope, exchange: Exchange, answer: _Answer) -> None:
         scope["path"] = _ROUTED.get(exchange.room, exchange.path)
@@ -207,10 +210,19 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self._leaves_body():
-                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+                message = {**message, "headers": [*message["headers"], _CLOSE]}
         else:
             self.sent += len(message.get("body", b""))
         await self._send(message)
+
+    def reply(self, scope: Scope, response: Response) -> bool:
+        """Answer with the whole response at once, where that can be done."""
+        status, body = response.status_code, bytes(response.body)
+        headers = [*response.raw_headers, _CLOSE] if self._leaves_body() else response.raw_headers
+        if not scope["extensions"][REPLY]["call"](status, headers, body):
+            return False
+        self.status, self.sent = status, len(body)
+        return True
 
     async def refuse(self, problem: Problem) -> None:
         """Answer with a problem, unless an answer has begun: then the connection ends in the middle of it."""

@@ -15,6 +15,7 @@ import select
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,18 +27,18 @@ if TYPE_CHECKING:
 
 def write(log_format: LogFormat, event: str, **facts: object) -> None:
     """One line on standard error; a log that nobody reads never stops the service."""
-    _write(line(log_format, event, facts))
+    _write(line(log_format, now(), event, facts))
 
 
-def line(log_format: LogFormat, event: str, facts: Mapping[str, object]) -> str:
+def line(log_format: LogFormat, time: str, event: str, facts: Mapping[str, object]) -> str:
     """One line, with its end."""
     if log_format == "json":
-        return json.dumps({"time": now(), "event": event, **facts}, ensure_ascii=True) + "\n"
-    return " ".join([now(), event, *[f"{name}={_shown(value)}" for name, value in facts.items()]]) + "\n"
+        return json.dumps({"time": time, "event": event, **facts}, ensure_ascii=True) + "\n"
+    return " ".join([time, event, *[f"{name}={_shown(value)}" for name, value in facts.items()]]) + "\n"
 
 
 class Lines:
-    """Lines that come in one turn of the event loop, written at its end in few pieces.
+    """Lines that come in one turn of the event loop, with one time, written at its end in few pieces.
 
     A piece is never longer than what a pipe takes as a whole, so lines of several workers stay whole lines.
     """
@@ -45,12 +46,14 @@ class Lines:
     def __init__(self, log_format: LogFormat) -> None:
         self._format: LogFormat = log_format
         self._waiting: list[str] = []
+        self._time = ""
 
     def add(self, event: str, **facts: object) -> None:
         """Write one line, from the event loop."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._flush)
-        self._waiting.append(line(self._format, event, facts))
+            self._time = now()
+        self._waiting.append(line(self._format, self._time, event, facts))
 
     def _flush(self) -> None:
         lines, self._waiting = self._waiting, []
@@ -73,8 +76,13 @@ _PLAIN = re.compile(r"[!#-~]+")
 
 def _shown(value: object) -> str:
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else json.dumps(value)
+        return _quoted(value)
     return "null" if value is None else repr(value)
+
+
+@lru_cache(1024)
+def _quoted(value: str) -> str:
+    return value if _PLAIN.fullmatch(value) else json.dumps(value)
 
 
 def where(error: BaseException) -> str:

@@ -5,6 +5,7 @@
 - a header that does not arrive in time, and an answer that nobody takes, end the connection;
 - connections over the limit, and malformed requests, are answered with problem details, in their turn: what came
   before them on the connection is answered first;
+- an application that has the whole answer at hand may hand it over at once (``REPLY``);
 - nothing is upgraded: such a request is the last one of its connection;
 - when the answer ends the connection while a body is still coming, the rest is read and dropped for a moment before the
   socket closes: otherwise the reset that the unread bytes cause would destroy the answer on its way.
@@ -14,21 +15,30 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import httptools
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from mergepub.service import logs
 from mergepub.service.problems import Problem
 
 if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
     from uvicorn.server import ServerState
 
+    from mergepub.service.patience import Limit, Patience
     from mergepub.service.settings import Limits, LogFormat
+
+REPLY = "mergepub.reply"
+"""The extension of the scope for whole answers: two messages cost as much as reading the request.
+
+Its ``call`` takes status, headers (names in lower case, the length of the body among them) and body. False: nothing was
+written, and the answer has to go by messages, because an earlier one is not taken yet, or nobody is there.
+"""
 
 LINGER_TIME = 2.0
 """Seconds that the rest of an unwanted body is read and dropped."""
@@ -47,6 +57,7 @@ _LATE = Problem(408, "timeout", "the request did not arrive in time")
 
 
 _VISIBLE = re.compile(rb"[!-~]+\Z")
+_CONTROL = re.compile(rb"[\0-\x08\n-\x1f\x7f]")
 
 
 class _MalformedError(Exception):
@@ -58,6 +69,7 @@ class ServiceConfig(Config):
 
     limits: Limits
     log_format: LogFormat
+    idle_time: Patience
 
 
 class ServiceProtocol(HttpToolsProtocol):
@@ -78,6 +90,9 @@ class ServiceProtocol(HttpToolsProtocol):
         self._broken = False  # nothing that comes is read any more
         self._refusal: Problem | None = None  # for when everything before it is answered
         self._unread = 0  # bytes since something was handed on
+        self._served: RequestResponseCycle  # whose answer is the next one
+        self._idle_time = config.idle_time
+        self._idle: Limit | None = None
         self._header_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._lingering: _Lingering | None = None
@@ -95,6 +110,7 @@ class ServiceProtocol(HttpToolsProtocol):
         """Forget the timers with the connection."""
         self._header_arrived()
         self._taken()
+        self._unset_keepalive_if_required()
         if self._lingering:
             self._lingering.forget()
         super().connection_lost(exc)
@@ -150,6 +166,7 @@ class ServiceProtocol(HttpToolsProtocol):
         self._unread, self._in_head, self._in_body = 0, False, True
         super().on_headers_complete()
         self.scope["raw_path"], _, self.scope["query_string"] = target.partition(b"?")
+        self.scope["extensions"] = {REPLY: {"call": self._reply}}
 
     def on_body(self, body: bytes) -> None:
         """Hand on a piece of the body."""
@@ -162,11 +179,22 @@ class ServiceProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Answer the next request of the connection, or refuse what came after them."""
-        last = not self.pipeline
-        super().on_response_complete()
-        if last and self._refusal and not self.transport.is_closing():
+        """Answer the next request of the connection, or refuse what came after them, or wait for more."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._refusal:
             self._answer(self._refusal)
+        else:
+            self._idle = self._idle_time.begin(self.timeout_keep_alive_handler)
+
+    def _unset_keepalive_if_required(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
 
     def pause_writing(self) -> None:
         """The client does not take the answer as fast as it is written: from now on it has to show progress."""
@@ -181,6 +209,31 @@ class ServiceProtocol(HttpToolsProtocol):
     def receives_body(self) -> bool:
         """Whether more of a request's body is to come."""
         return self._in_body or self._broken
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._served = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _reply(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+        """See ``REPLY``."""
+        cycle = self._served
+        if cycle.disconnected or self.flow.write_paused:
+            return False
+        lines = [name + b": " + value for name, value in headers]
+        if any(map(_CONTROL.search, lines)):
+            raise RuntimeError("Invalid HTTP header value.")
+        ends = b"connection: close" in lines
+        if not (ends or cycle.keep_alive):
+            lines.append(b"connection: close")
+        shown = b"" if cycle.scope["method"] == "HEAD" else body
+        self.transport.writelines((STATUS_LINE[status], b"\r\n".join(lines), b"\r\n\r\n", shown))
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        if ends or not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+        return True
 
     # The timers
 
@@ -274,6 +327,11 @@ class _Lingering:
         if not self._pending:
             self._protocol.loop.call_soon(self._flush)
         self._pending.append(data)
+
+    def writelines(self, pieces: Iterable[bytes]) -> None:
+        """Send ``pieces`` now."""
+        self._flush()
+        self._transport.writelines(pieces)
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, []

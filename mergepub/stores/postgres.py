@@ -112,8 +112,17 @@ class PostgresStore(SqlBranchStore):
     def write_all(self, orders: Sequence[Order]) -> Sequence[Job]:
         """See ``SqlStore.write_all``."""
         jobs = [Job(order) for order in orders]
-        if self._stands:
-            PostgresBatch(jobs).write(self._connection, lambda error, sent: translated(error, self.url, sent=sent))
+        try:
+            if not self._stands:
+                with self._translated(), self._connection():
+                    pass  # it stands now
+        except NotFoundError:
+            return jobs  # one of them alone may make it
+        except MergepubError as error:
+            for job in jobs:
+                job.end(error)
+            return jobs
+        PostgresBatch(jobs).write(self._connection, lambda error, sent: translated(error, self.url, sent=sent))
         return jobs
 
     def _write_alone(self, path: str, operation: Callable[[Transaction], T], creates: bool) -> T:

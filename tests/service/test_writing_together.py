@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mergepub.documents import ABSENT, Receipt, Version
 from mergepub.errors import KeyReusedError, NotFoundError, RejectedError, UnknownOutcomeError, VersionConflictError
+from mergepub.service.hand import Answer, Call, Hand, answers
 from mergepub.service.writing import MOST, Writer
-from mergepub.stores.groupcommit import AloneError, Job
-from mergepub.stores.sql import Order, SqlStore
+from mergepub.stores.groupcommit import AloneError
 from mergepub.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from mergepub.stores.sql import SqlStore
 
 PATIENCE = 30
 
 
 class Watched:
-    """A store whose transactions are noted, and wait until they are let go."""
+    """Hands of a store: its transactions are noted, and wait until they are let go."""
 
-    def __init__(self, store: SqlStore, lanes: int = 1) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
-        self.lanes = lanes
         self.batches: list[list[str]] = []
         self.gate = threading.Event()
         self.gate.set()
 
-    def write_all(self, orders: list[Order]) -> Any:
-        self.batches.append([order.path for order in orders])
+    async def write(self, calls: Sequence[Call]) -> list[Answer]:
+        self.batches.append([args[0] for _, args, _ in calls])
+        return await asyncio.to_thread(self._transact, calls)
+
+    def _transact(self, calls: Sequence[Call]) -> list[Answer]:
         assert self.gate.wait(PATIENCE)
-        return self._store.write_all(orders)
+        return answers(self._store, calls)
 
 
 @pytest.fixture
@@ -41,12 +46,6 @@ def store(tmp_path: Path) -> SqliteStore:
     store = SqliteStore(tmp_path / "store.sqlite")
     store.publish("/first", b"", ABSENT)
     return store
-
-
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(8) as pool:
-        yield pool
 
 
 def in_loop(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -62,40 +61,44 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-def created(store: SqliteStore, path: str) -> Order:
-    return store.order("publish", path, path.encode(), ABSENT)
+def created(path: str) -> Call:
+    return "publish", (path, path.encode(), ABSENT), {}
 
 
-def test_writes_of_one_turn_go_together_and_each_has_its_answer(store: SqliteStore, pool: ThreadPoolExecutor) -> None:
+def appended(path: str, key: str) -> Call:
+    return "append", (path, b"x"), {"key": key}
+
+
+def written(writer: Writer, *calls: Call) -> list[asyncio.Future[Any]]:
+    return [asyncio.ensure_future(writer.write(call[1][0], call)) for call in calls]
+
+
+def test_writes_of_one_turn_go_together_and_each_has_its_answer(store: SqliteStore) -> None:
     watched = Watched(store)
-    writer = Writer(watched, pool)  # type: ignore[arg-type]  # all of a store that it uses
+    writer = Writer([watched.write])
     paths = [f"/d/{n}" for n in range(20)]
-    orders = [created(store, path) for path in paths]
-    orders.append(store.order("publish", "/first", b"x", Version(7)))
-    orders.append(store.order("append", "/missing", b"x", key="k"))
+    calls = [*map(created, paths), ("publish", ("/first", b"x", Version(7)), {}), appended("/missing", "k")]
 
     async def work() -> list[Any]:
-        return await asyncio.gather(*map(writer.write, orders), return_exceptions=True)
+        return await asyncio.gather(*written(writer, *calls), return_exceptions=True)
 
-    *answers, conflict, missing = in_loop(work)
+    *made, conflict, missing = in_loop(work)
     assert watched.batches == [[*paths, "/first", "/missing"]]
-    assert all(isinstance(answer, Receipt) and answer.version.number == 1 for answer in answers)
+    assert all(isinstance(answer, Receipt) and answer.version.number == 1 for answer in made)
     assert isinstance(conflict, VersionConflictError)
     assert isinstance(missing, NotFoundError)
     assert [row.path for row in store.list("/d")] == sorted(paths)
 
 
-def test_those_that_come_meanwhile_share_the_next_transaction_up_to_its_limit(
-    store: SqliteStore, pool: ThreadPoolExecutor
-) -> None:
+def test_those_that_come_meanwhile_share_the_next_transaction_up_to_its_limit(store: SqliteStore) -> None:
     watched = Watched(store)
-    writer = Writer(watched, pool)  # type: ignore[arg-type]  # as above
+    writer = Writer([watched.write])
     watched.gate.clear()
 
     async def work() -> list[Any]:
-        first = asyncio.ensure_future(writer.write(created(store, "/a")))
+        (first,) = written(writer, created("/a"))
         await until(lambda: len(watched.batches) == 1)
-        rest = [asyncio.ensure_future(writer.write(created(store, f"/d/{n}"))) for n in range(MOST + 5)]
+        rest = written(writer, *[created(f"/d/{n}") for n in range(MOST + 5)])
         await asyncio.sleep(0)
         watched.gate.set()
         return await asyncio.gather(first, *rest)
@@ -104,19 +107,16 @@ def test_those_that_come_meanwhile_share_the_next_transaction_up_to_its_limit(
     assert list(map(len, watched.batches)) == [1, MOST, 5]
 
 
-def test_where_several_transactions_gain_no_two_of_them_have_a_document_in_common(
-    store: SqliteStore, pool: ThreadPoolExecutor
-) -> None:
-    watched = Watched(store, lanes=2)
-    writer = Writer(watched, pool)  # type: ignore[arg-type]  # as above
+def test_where_several_transactions_gain_no_two_of_them_have_a_document_in_common(store: SqliteStore) -> None:
+    watched = Watched(store)
+    writer = Writer([watched.write] * 2)
     watched.gate.clear()
 
     async def work() -> list[Any]:
-        first = asyncio.ensure_future(writer.write(created(store, "/a")))
+        (first,) = written(writer, created("/a"))
         await until(lambda: len(watched.batches) == 1)
-        again = [store.order("append", "/a", b"x", key=f"k{n}") for n in range(3)]
-        others = [created(store, f"/d/{n}") for n in range(3)]
-        rest = [asyncio.ensure_future(writer.write(order)) for order in (*again, *others)]
+        again = [appended("/a", f"k{n}") for n in range(3)]
+        rest = written(writer, *again, *[created(f"/d/{n}") for n in range(3)])
         await until(lambda: len(watched.batches) == 2)
         watched.gate.set()
         return await asyncio.gather(first, *rest)
@@ -125,16 +125,13 @@ def test_where_several_transactions_gain_no_two_of_them_have_a_document_in_commo
     assert watched.batches == [["/a"], ["/d/0", "/d/1", "/d/2"], ["/a"] * 3]
 
 
-def test_one_that_nobody_waits_for_any_more_is_written_and_holds_up_nobody(
-    store: SqliteStore, pool: ThreadPoolExecutor
-) -> None:
+def test_one_that_nobody_waits_for_any_more_is_written_and_holds_up_nobody(store: SqliteStore) -> None:
     watched = Watched(store)
-    writer = Writer(watched, pool)  # type: ignore[arg-type]  # as above
+    writer = Writer([watched.write])
     watched.gate.clear()
 
     async def work() -> Any:
-        given_up = asyncio.ensure_future(writer.write(created(store, "/a")))
-        other = asyncio.ensure_future(writer.write(created(store, "/b")))
+        given_up, other = written(writer, created("/a"), created("/b"))
         await until(lambda: bool(watched.batches))
         given_up.cancel()
         watched.gate.set()
@@ -144,34 +141,74 @@ def test_one_that_nobody_waits_for_any_more_is_written_and_holds_up_nobody(
     assert [row.path for row in store.list()] == ["/a", "/b", "/first"]
 
 
-def test_one_that_has_to_be_written_by_itself_says_so_and_nothing_of_it_is_done(
-    store: SqliteStore, pool: ThreadPoolExecutor
-) -> None:
-    writer = Writer(store, pool)
-    asked: list[object] = []
-
-    def needs_more(tx: Any) -> None:
-        asked.append(tx)
-        tx.run("DELETE FROM tokens")
-
+def test_one_that_has_to_be_written_by_itself_says_so_and_nothing_of_it_is_done(tmp_path: Path) -> None:
+    none_yet = SqliteStore(tmp_path / "new.sqlite")  # its first document makes it
+    writer = Writer([Watched(none_yet).write])
     with pytest.raises(AloneError):
-        in_loop(lambda: writer.write(Order("/x", needs_more)))
-    assert len(asked) == 1
+        in_loop(lambda: writer.write("/x", created("/x")))
+    assert not (tmp_path / "new.sqlite").exists()
 
 
-def test_a_thread_that_breaks_leaves_nobody_without_an_answer(store: SqliteStore, pool: ThreadPoolExecutor) -> None:
-    class Broken(Watched):
-        def write_all(self, orders: list[Order]) -> list[Job]:
-            super().write_all(orders)
-            raise RuntimeError("after the commit")
-
-    writer = Writer(Broken(store), pool)  # type: ignore[arg-type]  # as above
-    orders = [created(store, path) for path in ("/a", "/b")]
+def test_a_call_that_is_refused_beforehand_is_answered_so_and_the_others_are_done(store: SqliteStore) -> None:
+    writer = Writer([Watched(store).write])
 
     async def work() -> list[Any]:
-        return await asyncio.gather(*map(writer.write, orders), return_exceptions=True)
+        two_lines: Call = ("publish", ("/b", b"x", ABSENT), {"author": "A\nB"})
+        return await asyncio.gather(*written(writer, created("/a"), two_lines), return_exceptions=True)
+
+    made, refused = in_loop(work)
+    assert isinstance(made, Receipt)
+    assert isinstance(refused, RejectedError)
+
+
+def test_a_hand_that_breaks_leaves_nobody_without_an_answer(store: SqliteStore) -> None:
+    async def broken(calls: Sequence[Call]) -> list[Answer]:
+        answers(store, calls)
+        raise EOFError("after the commit")
+
+    writer = Writer([broken])
+
+    async def work() -> list[Any]:
+        return await asyncio.gather(*written(writer, created("/a"), created("/b")), return_exceptions=True)
 
     assert all(isinstance(answer, UnknownOutcomeError) for answer in in_loop(work))
+
+
+def test_a_process_that_is_killed_leaves_an_open_outcome_and_the_next_write_has_a_new_one(store: SqliteStore) -> None:
+    hand = Hand(store.url, 1 << 20)
+    writer = Writer([hand.write])
+
+    async def work() -> list[Any]:
+        first = await writer.write("/a", created("/a"))
+        assert hand._process is not None
+        hand._process.kill()
+        hand._process.wait(PATIENCE)
+        lost = (await asyncio.gather(*written(writer, created("/b")), return_exceptions=True))[0]
+        again = await writer.write("/b", created("/b"))
+        await hand.close()
+        return [first, lost, again]
+
+    first, lost, again = in_loop(work)
+    assert (first.version, again.version) == (Version(1, "1", "1"),) * 2
+    assert isinstance(lost, UnknownOutcomeError)
+
+
+def test_a_process_ends_with_its_socket_and_not_before_whoever_stops_the_service_as_a_whole(store: SqliteStore) -> None:
+    hand = Hand(store.url, 1 << 20)
+
+    async def work() -> tuple[list[Answer], int | None]:
+        await hand.write([created("/a")])
+        process = hand._process
+        assert process is not None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process.send_signal(number)
+        made = await hand.write([created("/b")])
+        await hand.close()
+        return made, process.returncode
+
+    ((receipt, error),), status = in_loop(work)
+    assert (error, status) == (None, 0)
+    assert isinstance(receipt, Receipt)
 
 
 def test_an_order_is_refused_as_the_method_would_refuse(store: SqliteStore) -> None:
