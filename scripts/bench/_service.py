@@ -1,8 +1,10 @@
 """Publishes per second through the HTTP service and on the bare database; started by scripts/bench/service.
 
-Every client is a process that publishes one body after the other as fast as it is answered: it knows the version it
-builds on, and after a conflict goes on from the current version that the conflict named. The bare database does the
-same compare-and-swap on two tables (heads, versions), reading the head again after a conflict. Service and database
+Every client publishes one body after the other as fast as it is answered: it knows the version it builds on, and after
+a conflict goes on from the current version that the conflict named. The bare database does the same compare-and-swap on
+two tables (heads, versions), reading the head again after a conflict. The service's clients are connections of one
+process, as in other load generators, so that what is measured is the service; the bare database's are a process each,
+because its drivers wait for every answer, and so are faster than in threads of one. Service and database
 take turns, round by round, and the medians are compared. ``cpu ms`` is what one publish costs all processes together
 (clients, service, database server): on a machine that does other things too, it says more than the rate.
 """
@@ -13,6 +15,8 @@ import argparse
 import json
 import multiprocessing
 import os
+import re
+import selectors
 import shutil
 import socket
 import sqlite3
@@ -31,10 +35,11 @@ from tests.stores.http_service import HttpService
 from tests.stores.postgres_server import PostgresServer
 
 BODY = 4096
-TARGET = 0.6
+_LENGTH = re.compile(rb"(?i)content-length: *(\d+)")
 
 Publish = Callable[[bytes], bool]
 Connect = Callable[[str, str], Publish]
+"""To a database, for one document: the function publishes one body and says whether it made a version."""
 
 
 @dataclass
@@ -65,36 +70,35 @@ def median(rounds: list[Round], name: str) -> float:
     return statistics.median(getattr(each, name) for each in rounds)
 
 
-# Clients: each connects once and gives a function that publishes one body and says whether it made a version.
+# Clients
 
 
-def over_http(url: str, document: str) -> Publish:
+class HttpClient:
     """The least that a client of the service can be: one socket, requests written by hand."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    connection = socket.create_connection((host, int(port)))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    head = f"PUT {document} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY}\r\nMergepub-Expected-Version: "
-    known = 0
 
-    def publish(body: bytes) -> bool:
-        nonlocal known
-        connection.sendall(f"{head}{known}\r\n\r\n".encode() + body)
-        status, facts = _answer(connection)
-        known = facts["version"] if status in (200, 201) else facts["current-version"]
+    def __init__(self, url: str, document: str) -> None:
+        host, _, port = url.removeprefix("http://").partition(":")
+        self.socket = socket.create_connection((host, int(port)))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        head = f"PUT {document} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY}\r\n"
+        self._head = head.encode() + b"Mergepub-Expected-Version: %d\r\n\r\n"
+        self._known = 0
+        self._received = b""
+
+    def send(self, body: bytes) -> None:
+        """Ask to publish ``body``."""
+        self.at = time.perf_counter()
+        self.socket.sendall(self._head % self._known + body)
+
+    def receive(self) -> bool | None:
+        """Take what has come; whether it made a version, None where more is to come."""
+        self._received += self.socket.recv(65536)
+        head, whole, body = self._received.partition(b"\r\n\r\n")
+        if not whole or len(body) < int(_LENGTH.search(head)[1]):  # type: ignore[index]  # it is always there
+            return None
+        self._received, status, facts = b"", int(head[9:12]), json.loads(body)
+        self._known = facts["version"] if status in (200, 201) else facts["current-version"]
         return status == 201
-
-    return publish
-
-
-def _answer(connection: socket.socket) -> tuple[int, Any]:
-    received = b""
-    while b"\r\n\r\n" not in received:
-        received += connection.recv(65536)
-    head, _, body = received.partition(b"\r\n\r\n")
-    length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-    while len(body) < length:
-        body += connection.recv(65536)
-    return int(head[9:12]), json.loads(body)
 
 
 def on_sqlite(file: str, document: str) -> Publish:
@@ -143,39 +147,86 @@ def on_postgres(url: str, document: str) -> Publish:
 # Running them
 
 
-def work(connect: Connect, where: str, document: str, seconds: float, *, start: Any, results: Any) -> None:
-    """One client process."""
-    publish = connect(where, document)
-    times: list[float] = []
-    conflicts = 0
-    seed, filling = os.urandom(16).hex().encode(), b"x" * BODY
+class Tally:
+    """What became of one client's requests."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.conflicts = 0
+        self._seed = os.urandom(16).hex().encode()
+
+    def body(self) -> bytes:
+        """The next body: like no other."""
+        return (b"%d %s " % (len(self.times) + self.conflicts, self._seed)).ljust(BODY, b"x")
+
+    def note(self, made: bool, seconds: float) -> None:
+        """One answer has come."""
+        if made:
+            self.times.append(seconds)
+        else:
+            self.conflicts += 1
+
+
+def on_database(connect: Connect, where: str, documents: list[str], seconds: float, start: Any) -> list[Tally]:
+    """One client, of one document."""
+    (document,) = documents
+    publish, tally = connect(where, document), Tally()
     start.wait()
     begun = at = time.perf_counter()
     while at - begun < seconds:
-        made = publish((b"%d %s " % (len(times) + conflicts, seed) + filling)[:BODY])
+        made = publish(tally.body())
         now = time.perf_counter()
-        if made:
-            times.append(now - at)
-        else:
-            conflicts += 1
+        tally.note(made, now - at)
         at = now
-    results.put((times, conflicts))
+    return [tally]
 
 
-def run(connect: Connect, where: str, documents: list[str], seconds: float) -> Round:
-    """All clients at once, one for each entry of ``documents``."""
+def over_http(where: str, documents: list[str], seconds: float, start: Any) -> list[Tally]:
+    """All clients of the service, one for each document."""
+    ready = selectors.DefaultSelector()
+    for document in documents:
+        client = HttpClient(where, document)
+        ready.register(client.socket, selectors.EVENT_READ, (client, Tally()))
+    clients = [key.data for key in ready.get_map().values()]
+    start.wait()
+    begun = time.perf_counter()
+    for client, tally in clients:
+        client.send(tally.body())
+    waiting = len(clients)
+    while waiting:
+        for key, _ in ready.select():
+            client, tally = key.data
+            made = client.receive()
+            if made is None:
+                continue
+            now = time.perf_counter()
+            tally.note(made, now - client.at)
+            if now - begun < seconds:
+                client.send(tally.body())
+            else:
+                waiting -= 1
+    return [tally for _, tally in clients]
+
+
+def work(load: Callable[..., list[Tally]], *given: Any, start: Any, results: Any) -> None:
+    """One process."""
+    results.put([(tally.times, tally.conflicts) for tally in load(*given, start)])
+
+
+def run(shares: list[tuple[Any, ...]], seconds: float) -> Round:
+    """All clients at once; of each process what it is to do, with its arguments but the start."""
     fork = multiprocessing.get_context("fork")
     start, results = fork.Event(), fork.Queue()
     shared = {"start": start, "results": results}
-    clients = [fork.Process(target=work, args=(connect, where, d, seconds), kwargs=shared) for d in documents]
-    for client in clients:
-        client.start()
+    processes = [fork.Process(target=work, args=share, kwargs=shared) for share in shares]
+    for process in processes:
+        process.start()
     time.sleep(0.3)
     before = processor_time()
     start.set()
-    answers = [results.get() for _ in clients]
-    for client in clients:
-        client.join()
+    answers = [answer for _ in processes for answer in results.get()]
+    for process in processes:
+        process.join()
     cpu = processor_time() - before
     times = sorted(each for made, _ in answers for each in made) or [0.0]
     return Round(
@@ -251,8 +302,9 @@ def measure(name: str, options: argparse.Namespace) -> list[Case]:
                     label = f"{case.documents}-{case.clients}-{number}"
                     paths = [f"/bench/{label}-{i if case.documents == 'many' else 0}" for i in range(case.clients)]
                     prepare(bare, where, paths)
-                    case.service.append(run(over_http, service.url, paths, options.seconds))
-                    case.bare.append(run(bare, where, paths, options.seconds))
+                    seconds = options.seconds
+                    case.service.append(run([(over_http, service.url, paths, seconds)], seconds))
+                    case.bare.append(run([(on_database, bare, where, [path], seconds) for path in paths], seconds))
         finally:
             service.remove()
             shutil.rmtree(folder, ignore_errors=True)
