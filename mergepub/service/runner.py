@@ -8,11 +8,11 @@ import ssl
 import sys
 from collections.abc import Callable
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
-from uvicorn.config import STARTUP_FAILURE
 from uvicorn.server import Server
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from mergepub.errors import InputError, MergepubError, NotFoundError, OutputError
 from mergepub.service import logs
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
-WORKER_TIME = 30
-"""Seconds in which a worker has to show that it lives, else it is killed and replaced. Its start counts: on a machine
-that is busy or has to read everything from disk, uvicorn's own five would kill each worker before it serves.
-"""
+START_FAILED = 3
+"""The exit status of a worker that cannot serve: another one could not either."""
 
 
 def serve(settings: Settings, say: Say) -> None:
@@ -47,7 +45,7 @@ def serve(settings: Settings, say: Say) -> None:
     listener = _listen(settings)
     scheme = "https" if settings.tls_cert else "http"
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
-    server = Multiprocess(config, [listener]) if settings.workers > 1 else _Single(config, listener)
+    server = _Several(config, [listener]) if settings.workers > 1 else _Single(config, listener)
     say(f"mergepub: serving {store_url} on {scheme}://{name}:{listener.getsockname()[1]}")
     server.run()
 
@@ -64,6 +62,54 @@ class _Single:
     def run(self) -> None:
         """Serve until then."""
         self._server.run(sockets=[self._listener])
+
+
+class _Several(Multiprocess):
+    """Several processes on one socket; one that has died is replaced.
+
+    uvicorn also kills those that do not answer for five seconds. Here they are left alone: on a busy machine that is
+    how long a start takes, and who is killed while it works leaves its callers without an answer.
+    """
+
+    _interrupted = False
+
+    def run(self) -> None:
+        """Serve until then."""
+        super().run()
+        if self._interrupted:
+            raise KeyboardInterrupt
+        if any(process.process.exitcode == START_FAILED for process in self.processes):
+            sys.exit(START_FAILED)
+
+    def init_processes(self) -> None:
+        """Start all of them."""
+        self.processes = [self._started() for _ in range(self.processes_num)]
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace who has died; where one cannot even start, end."""
+        for index, process in enumerate(self.processes):
+            if process.process.is_alive():
+                continue
+            if process.process.exitcode == START_FAILED:
+                self.should_exit.set()
+                return
+            self.processes[index] = self._started()
+
+    def handle_int(self) -> None:
+        """SIGINT ends the service as it ends any command."""
+        self._interrupted = True
+        super().handle_int()
+
+    def _started(self) -> Process:
+        """A new worker, which never sees a SIGINT: a terminal sends one to all, and this process ends the others."""
+        process = Process(self.config, self.sockets)
+        resource_tracker.ensure_running()  # when it begins, it lets signals through again
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        return process
 
 
 def _check_store(settings: Settings, say: Say) -> str:
@@ -118,7 +164,6 @@ def _config(settings: Settings) -> ServiceConfig:
     )
     config.limits, config.log_format = limits, settings.log_format
     config.idle_time = Patience(limits.idle_time)
-    config.timeout_worker_healthcheck = WORKER_TIME
     return config
 
 
@@ -128,7 +173,7 @@ def create_worker_app(settings: Settings) -> Gateway:
         return create_app(settings)
     except MergepubError as error:
         logs.write(settings.log_format, "error", said=error.message)
-        sys.exit(STARTUP_FAILURE)
+        sys.exit(START_FAILED)
 
 
 def _check_certificate(settings: Settings) -> None:
