@@ -146,10 +146,8 @@ def test_a_side_that_comes_out_of_a_pipe_is_read_once(name: str, mergepub: Runne
     write(BODIES)
     Path(name).unlink()
     os.mkfifo(name)
-    writer = threading.Thread(target=lambda: Path(name).write_bytes(BODIES[name]))
-    writer.start()
+    threading.Thread(target=lambda: Path(name).write_bytes(BODIES[name]), daemon=True).start()
     result = mergepub("merge", "-p", *FILES)
-    writer.join()
     assert (result.status, result.out) == (1, MERGED)
 
 
