@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from _operator import ne
 from itertools import accumulate, chain, compress, islice
 
 from mergepub.merge.scripts import without_weak_runs
@@ -100,7 +99,8 @@ class Numbered:
             if len(self.numbers) + blank_too_many == len(self.lines):
                 self._repeated = set()
             else:
-                self._repeated = set(compress(self.ids, map(ne, self.ids, self.ends))) - {self.blank}
+                pairs = zip(self.ids, self.ends, strict=True)
+                self._repeated = {number for number, end in pairs if number != end} - {self.blank}
         return self._repeated
 
 

@@ -27,7 +27,7 @@ WORDS = "words"
 Hunk = tuple[int, int, int, int]
 """Base start, base end, side start, side end: byte offsets; this base range became this range of the side."""
 
-_APART, _ONE_COPY, _CLASH = 0, 1, 2
+_APART, _ONE_COPY, _CLASH = 0, 1, 3  # the worse of two has the bits of both
 _AT_ONCE = 16384  # bytes that are searched for one byte in the time that it takes to look at a change
 _SECTION = 1 << 16  # bytes
 _FAR = 1 << 62  # behind every body
@@ -179,7 +179,7 @@ class _Pair:
         k0, k1, t0, t1 = k
         if h0 == k0 and h1 == k1 and o1 - o0 == t1 - t0 and same_text(self.ours, (o0, o1), self.theirs, (t0, t1)):
             return _ONE_COPY
-        if h0 < k1 and k0 < h1:  # the commonest of what hunks_overlap tells
+        if self.touching or (h0 < k1 and k0 < h1):  # the commonest of what hunks_overlap tells
             return _CLASH
         if hunks_overlap(h, k, touching=self.touching):
             return _CLASH
@@ -210,7 +210,7 @@ class _Pair:
                 j += 1
             else:
                 return i, j, worst
-            worst = max(worst, relation)
+            worst |= relation
 
     def kind(self, spans: tuple[int, int, int, int, int, int], our_hunks: Sequence[Hunk], relation: int) -> str:
         """What becomes of a group of hunks that covers these ranges of base, ours and theirs."""

@@ -31,8 +31,6 @@ One file for the three: most merges need two of them, every merge with a conflic
 
 from __future__ import annotations
 
-from itertools import compress, count, islice
-
 from mergepub.merge.lines import common_prefix, ends_terminated, line_count, same_text
 from mergepub.merge.regions import CONFLICT, OURS, THEIRS, changes
 
@@ -99,12 +97,15 @@ def canonical(a: bytes, b: bytes, hunks: Iterable[Hunk]) -> list[Hunk]:
 
 def _loose(hunks: list[Hunk]) -> list[int]:
     """Which of the hunks are pure or touch the next."""
-    next_starts = [start for start, _, _, _ in hunks[1:]] + [-1]
-    return [
-        k
-        for k, ((a0, a1, b0, b1), next_start) in enumerate(zip(hunks, next_starts, strict=True))
-        if a0 == a1 or b0 == b1 or a1 == next_start
-    ]
+    loose: list[int] = []
+    above = -1
+    for k, (a0, a1, b0, b1) in enumerate(hunks):
+        if a0 == above and loose[-1:] != [k - 1]:
+            loose.append(k - 1)
+        if a0 == a1 or b0 == b1:
+            loose.append(k)
+        above = a1
+    return loose
 
 
 def _room(text: bytes, view: memoryview, start: int, end: int, gap: int) -> int:
@@ -138,8 +139,7 @@ def without_weak_matches(a: bytes, b: bytes, hunks: list[Hunk]) -> list[Hunk]:
     if len(changed) < _FEW:
         enough = _WEIGHT * sum(weak_gaps.values())
         changed = [_clipped(a, hunk, enough) for hunk in changed]
-    outweighed = _outweighed(_rewritten(a, b, changed), gaps)
-    return _joined(hunks, list(compress(beside, outweighed)))
+    return _joined(hunks, _outweighed(beside, _rewritten(a, b, changed), gaps))
 
 
 def without_weak_runs(hunks: list[Hunk], sizes: list[int], gaps: list[int]) -> list[Hunk]:
@@ -151,7 +151,7 @@ def without_weak_runs(hunks: list[Hunk], sizes: list[int], gaps: list[int]) -> l
         gaps: the weak lines between each and the next.
     """
     limited = [lines if lines <= _MOST else _NEVER for lines in gaps]
-    return _joined(hunks, list(compress(count(), _outweighed(sizes, limited))))
+    return _joined(hunks, _outweighed(range(len(gaps)), sizes, limited))
 
 
 def _joined(hunks: list[Hunk], given_up: list[int]) -> list[Hunk]:
@@ -170,11 +170,12 @@ def _weak_gaps(a: bytes, hunks: list[Hunk]) -> dict[int, int]:
     """The weak lines between hunk k and the next, for every k where nothing else stands between them."""
     gaps: dict[int, int] = {}
     end = hunks[0][1] if hunks else 0
-    for k, (start, next_end, _, _) in enumerate(islice(hunks, 1, None)):
+    for k, (start, next_end, _, _) in enumerate(hunks[1:]):
         if a[end] in _FILLER:
             if start - end == 1:
                 gaps[k] = 1
-            elif a[start - 2] in _FILLER and start - end < _LONGEST and (lines := weak_lines(a[end:start])):
+            # One byte in the middle tells most lines from weak ones.
+            elif a[start + end >> 1] in _FILLER and start - end < _LONGEST and (lines := weak_lines(a[end:start])):
                 gaps[k] = lines
         end = next_end
     return gaps
@@ -213,8 +214,8 @@ def _rewritten(a: bytes, b: bytes, hunks: list[Hunk]) -> list[int]:
     return sizes
 
 
-def _outweighed(sizes: list[int], gaps: list[int]) -> list[bool]:
-    """For every gap between hunks of these sizes: whether it is outweighed by change both above and below.
+def _outweighed(numbers: Iterable[int], sizes: list[int], gaps: list[int]) -> list[int]:
+    """The numbers of those gaps between hunks of these sizes that are outweighed by change both above and below.
 
     By how much, the best stretch tells that begins at the gap. It holds the next hunk, and goes on beyond the gap after
     it where that is worth it.
@@ -225,12 +226,14 @@ def _outweighed(sizes: list[int], gaps: list[int]) -> list[bool]:
         score = size + carried if carried > 0 else size
         below.append(score)
         carried = score - _WEIGHT * lines
-    result: list[bool] = []
+    result: list[int] = []
     carried = 0
-    for size, lines, score_below in zip(sizes, gaps, reversed(below), strict=False):
+    for number, size, lines, score_below in zip(numbers, sizes, gaps, reversed(below), strict=False):
         score = size + carried if carried > 0 else size
-        carried = score - _WEIGHT * lines
-        result.append(carried >= 0 and score_below >= _WEIGHT * lines)
+        weight = _WEIGHT * lines
+        carried = score - weight
+        if carried >= 0 and score_below >= weight:
+            result.append(number)
     return result
 
 
