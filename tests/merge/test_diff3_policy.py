@@ -6,7 +6,7 @@ import pytest
 from mergepub.errors import BinaryBodyError, InputError
 from mergepub.merge import Merged, diff3
 from mergepub.merge.lines import converted_ending
-from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, UNCHANGED, Region, changes
+from mergepub.merge.regions import BOTH, CONFLICT, OURS, THEIRS, UNCHANGED, Region, changes, hunks_overlap
 
 
 def text(*lines: str) -> bytes:
@@ -437,3 +437,24 @@ class TestLargeBodies:
         merged = diff3(self.BASE, ours.replace(b"line 7 ", b"line seven "), theirs.replace(b"line 7999", b"the last"))
         assert merged.conflicts == 0
         assert merged.body.count(b"new text, line 5\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "overlaps", "touches"),
+    [
+        ((4, 6, 4, 8), True, True),
+        ((8, 9, 8, 9), False, True),
+        ((8, 8, 8, 9), False, True),
+        ((9, 9, 9, 10), False, False),
+        ((5, 5, 5, 9), True, True),
+        ((0, 2, 0, 0), False, True),
+        ((0, 1, 0, 0), False, False),
+    ],
+)
+def test_hunks_overlap_where_they_change_a_common_line_and_under_gits_verdicts_where_they_touch(
+    other: tuple[int, int, int, int], overlaps: bool, touches: bool
+) -> None:
+    hunk = (2, 8, 2, 8)
+    for pair in ((hunk, other), (other, hunk)):
+        assert hunks_overlap(*pair, touching=False) == overlaps
+        assert hunks_overlap(*pair, touching=True) == touches

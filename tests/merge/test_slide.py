@@ -30,6 +30,14 @@ def test_hunks_that_touch_from_the_start_are_joined() -> None:
     assert canonical(b"a\nb\n", b"x\ny\n", [(0, 2, 0, 2), (2, 4, 2, 4)]) == [(0, 4, 0, 4)]
 
 
+def test_hunks_that_touch_are_joined_among_many_others_too() -> None:
+    a, b = (b"".join(b"%s\n%s\nsame %d\n" % (name, name, n) for n in range(20)) for name in (b"old", b"new"))
+    hunks = edit_script(a, b)
+    start, end = hunks[12][:2]
+    cut = [(start, start + 4, start, start + 4), (start + 4, end, start + 4, end)]
+    assert canonical(a, b, [*hunks[:12], *cut, *hunks[13:]]) == hunks
+
+
 def test_a_hunk_never_slides_into_an_unterminated_line() -> None:
     assert canonical(b"a\nx", b"a\na\nx", [(0, 0, 0, 2)]) == [(2, 2, 2, 4)]
     assert canonical(b"a", b"a\na", [(0, 0, 0, 2)]) == [(0, 0, 0, 2)]
