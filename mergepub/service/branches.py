@@ -35,7 +35,7 @@ from mergepub.service.targets import parse_query
 from mergepub.stores.branchrules import NoBranchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from mergepub.histories import Branch, Decision, DecisionReceipt, Unresolved
     from mergepub.service.exchange import Exchange
@@ -164,7 +164,7 @@ async def put_branches(exchange: Exchange) -> Response:
         "kind": kind,
     }
     body = await exchange.body()
-    receipt = await _asked(exchange, path, _keeper(exchange).branch, path, body, expected, **how)
+    receipt = await _written(exchange, _keeper(exchange).branch, path, body, expected, **how)
     return _receipt(receipt)
 
 
@@ -176,13 +176,13 @@ async def post_branches(exchange: Exchange) -> Response:
     keeper, who = _keeper(exchange), _labels(exchange)
     epoch = _number(exchange, "Mergepub-Epoch")
     if action == "take":
-        return _branch(await _asked(exchange, path, keeper.take, path, name, author=who["author"]))
+        return _branch(await _written(exchange, keeper.take, path, name, author=who["author"]))
     if action == "abandon":
-        return _branch(await _asked(exchange, path, keeper.abandon, path, name, author=who["author"], epoch=epoch))
+        return _branch(await _written(exchange, keeper.abandon, path, name, author=who["author"], epoch=epoch))
     if action != "extend":
         raise bad_request("Mergepub-Action is extend, take or abandon")
     body = await exchange.body()
-    receipt = await _asked(exchange, path, keeper.extend, path, name, body, **who, epoch=epoch, known=number)
+    receipt = await _written(exchange, keeper.extend, path, name, body, **who, epoch=epoch, known=number)
     return _receipt(receipt)
 
 
@@ -221,12 +221,20 @@ async def post_decisions(exchange: Exchange) -> Response:
 
 
 async def _asked(exchange: Exchange, path: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """As ``service.call``; what is not there is named as the document, not as the address below which it is asked for.
+    return await _answered(path, exchange.service.call(function, *args, **kwargs))
+
+
+async def _written(exchange: Exchange, method: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
+    return await _answered(path, exchange.service.write(method, path, *args, **kwargs))
+
+
+async def _answered(path: str, answer: Awaitable[Any]) -> Any:
+    """``answer``; what is not there is named as the document, not as the address below which it is asked for.
 
     A document that is not there and one that the caller may not read are told in the same bytes.
     """
     try:
-        return await exchange.service.call(function, *args, **kwargs)
+        return await answer
     except NoBranchError as error:
         raise refuse(404, "no-branch", error.message) from None
     except NotFoundError as error:

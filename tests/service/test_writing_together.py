@@ -14,6 +14,7 @@ from mergepub.documents import ABSENT, Receipt, Version
 from mergepub.errors import KeyReusedError, NotFoundError, RejectedError, UnknownOutcomeError, VersionConflictError
 from mergepub.service.hand import Answer, Call, Hand, answers
 from mergepub.service.writing import MOST, Writer
+from mergepub.stores.branchrules import NoBranchError
 from mergepub.stores.groupcommit import AloneError
 from mergepub.stores.sqlite import SqliteStore
 
@@ -159,6 +160,27 @@ def test_a_call_that_is_refused_beforehand_is_answered_so_and_the_others_are_don
     made, refused = in_loop(work)
     assert isinstance(made, Receipt)
     assert isinstance(refused, RejectedError)
+
+
+def test_writes_to_branches_go_with_others_and_those_of_one_document_see_one_another(store: SqliteStore) -> None:
+    base = store.publish("/a", b"1\n", ABSENT).version
+    store.publish("/a", b"2\n", base)
+    watched = Watched(store)
+    writer = Writer([watched.write])
+    calls: list[Call] = [("branch", ("/a", f"{name}\n".encode(), base), {"author": name}) for name in ("Ada", "Ben")]
+    calls += [created("/b"), ("extend", ("/a", "no-such-branch", b"x\n"), {"author": "Ada"})]
+
+    async def work() -> list[Any]:
+        return await asyncio.gather(*written(writer, *calls), return_exceptions=True)
+
+    ada, ben, made, missing = in_loop(work)
+    assert watched.batches == [["/a", "/a", "/b", "/a"]]
+    assert isinstance(made, Receipt)
+    assert isinstance(missing, NoBranchError)
+    _, branches = store.branches("/a")
+    assert {branch.name for branch in branches if branch.state == "open"} == {ada.branch, ben.branch}
+    assert len({ada.branch, ben.branch}) == 2
+    assert list(store.verify()) == []
 
 
 def test_a_hand_that_breaks_leaves_nobody_without_an_answer(store: SqliteStore) -> None:
