@@ -46,8 +46,8 @@ def trimmed(found: list[Change], ours: bytes, theirs: bytes) -> list[Change]:
         and t0 < t1
         and (
             (ours[o0] == theirs[t0] and (ours[o0 : o0 + 8] == theirs[t0 : t0 + 8] or LF in ours[o0 : o0 + 8]))
-            or o1 - o0 < 3  # there are no such bytes to look at
-            or t1 - t0 < 3
+            or not o0  # elsewhere a newline stands above, even of a text of one byte
+            or not t0
             or (ours[o1 - 2] == theirs[t1 - 2] and (ours[o1 - 2] == _NEWLINE or ours[o1 - 3] == theirs[t1 - 3]))
         )
     ]

@@ -396,9 +396,9 @@ def joined_up(a: bytes, b: bytes, hunks: list[Hunk], conflicts: Sequence[Change]
     done = 0  # the hunks that are in the result
     for k in [k for k, (a0, a1, b0, b1) in enumerate(hunks) if k and (a0 == a1 or b0 == b1)]:
         hunk = hunks[k]
-        if k > done:
-            chain = [hunks[k - 1]]
         joint = _joint(a, b, hunks[k - 1] if k > done else result[-1], hunk)
+        if joint and k > done:
+            chain = [hunks[k - 1]]
         if joint and any(_meets(part, conflicts) for part in (hunk, *chain)):
             joints.append((joint[0], hunk[1]))
             result[-1:] = [joint] if k == done else [*result[-1:], *hunks[done : k - 1], joint]
