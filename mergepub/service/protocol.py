@@ -219,7 +219,7 @@ class ServiceProtocol(HttpToolsProtocol):
         cycle = self._served
         if cycle.disconnected or self.flow.write_paused:
             return False
-        lines = [name + b": " + value for name, value in headers]
+        lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
         if any(map(_CONTROL.search, lines)):
             raise RuntimeError("Invalid HTTP header value.")
         ends = b"connection: close" in lines

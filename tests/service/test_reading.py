@@ -36,6 +36,15 @@ def test_the_head_comes_with_everything_that_names_it(client: Client) -> None:
     assert "immutable" not in answer.headers["cache-control"]
 
 
+def test_every_answer_says_when_it_was_made(client: Client) -> None:
+    path = fresh_path()
+    answers = [client.create(path), client.get(path), client.ask("HEAD", path), client.get(fresh_path())]
+    answers += [client.get(path, If_None_Match="*"), client.put(path), client.get("/-/list/"), client.get("/-/health")]
+    answers.append(client.delete(path, Mergepub_Expected_Version="1"))
+    for answer in answers:
+        assert parsedate_to_datetime(answer.headers["date"]), answer
+
+
 def test_an_empty_body_is_a_body(client: Client) -> None:
     path = fresh_path()
     client.create(path, b"")
