@@ -109,6 +109,14 @@ class Gateway:
         scope[SCOPE_KEY] = exchange
         await self._app(scope, exchange.receive, answer.send)
 
+    def unknown_method(self, method: str, target: bytes) -> Problem:
+        """What a request with a method is answered that HTTP does not know, so that it cannot even be read."""
+        try:
+            _, path = split_origin(target.partition(b"?")[0])
+            return _not_done(method, _room(decode_path(path))).problem
+        except MergepubError as error:
+            return problem_of(error)
+
     def _unexpected(self, error: BaseException) -> Problem:
         logs.write(self._service.settings.log_format, "error", said=logs.where(error))
         return _INTERNAL
@@ -254,10 +262,14 @@ def _room(path: str) -> str:
 
 
 def _check_method(exchange: Exchange) -> None:
-    allowed = METHODS.get(exchange.room, READ_METHODS)
-    if exchange.method not in allowed:
-        detail = f"{exchange.method} is not done here; {', '.join(allowed)} are"
-        raise refuse(405, "method-not-allowed", detail, Allow=", ".join(allowed))
+    if exchange.method not in METHODS.get(exchange.room, READ_METHODS):
+        raise _not_done(exchange.method, exchange.room)
+
+
+def _not_done(method: str, room: str) -> ProblemError:
+    allowed = METHODS.get(room, READ_METHODS)
+    detail = f"{method} is not done here; {', '.join(allowed)} are"
+    return refuse(405, "method-not-allowed", detail, Allow=", ".join(allowed))
 
 
 def _overdue(exchange: Exchange | None) -> Problem:

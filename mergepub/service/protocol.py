@@ -17,7 +17,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 from uvicorn import Config
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
     from uvicorn.server import ServerState
 
+    from mergepub.service.gateway import Gateway
     from mergepub.service.patience import Limit, Patience
     from mergepub.service.settings import Limits, LogFormat
 
@@ -56,6 +57,7 @@ _VERSION = Problem(505, "version", "this service speaks HTTP/1.1")
 _LATE = Problem(408, "timeout", "the request did not arrive in time")
 
 
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) ([!-~]+) HTTP/1\.[01]\r\n")
 _VISIBLE = re.compile(rb"[!-~]+\Z")
 _CONTROL = re.compile(rb"[\0-\x08\n-\x1f\x7f]")
 
@@ -121,8 +123,12 @@ class ServiceProtocol(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         self._unread += len(data)
+        before = self.cycle
         try:
             self.parser.feed_data(data)
+        except httptools.HttpParserInvalidMethodError:
+            self._refuse(self._unknown_method(data) if self.cycle is before else _MALFORMED)
+            return
         except httptools.HttpParserError as error:
             self._refuse(_problem(error))
             return
@@ -269,6 +275,12 @@ class ServiceProtocol(HttpToolsProtocol):
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
+
+    def _unknown_method(self, data: bytes) -> Problem:
+        """The refusal of ``data``, told by its method where it begins with a request line."""
+        line = _REQUEST_LINE.match(data)
+        app = cast("Gateway", self.app)
+        return app.unknown_method(line[1].decode("ascii"), line[2]) if line else _MALFORMED
 
     def _refuse(self, problem: Problem) -> None:
         """Read no further, and answer ``problem`` once all that came before it is answered."""

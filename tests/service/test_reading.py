@@ -13,7 +13,7 @@ from mergepub.documents import ABSENT
 from mergepub.service.conditions import parse_tags
 from mergepub.service.problems import ProblemError
 from mergepub.stores import open_store
-from tests.service.wire import Client, fresh_path
+from tests.service.wire import Client, fresh_path, status_of
 
 if TYPE_CHECKING:
     from tests.stores.http_service import HttpService
@@ -135,6 +135,22 @@ def test_methods_that_are_not_served_are_405_with_those_that_are(client: Client)
         assert answer.problem
     assert client.put("/-/health").headers["allow"] == "GET, HEAD"
     assert client.ask("DELETE", "/-/list/").status == 405
+
+
+@pytest.mark.parametrize(
+    ("target", "allowed"),
+    [("/a?x=1", "GET, HEAD, PUT, POST, DELETE"), ("/-/list/", "GET, HEAD"), ("http://h/-/health", "GET, HEAD")],
+)
+def test_a_method_that_nobody_knows_is_405_too(client: Client, target: str, allowed: str) -> None:
+    answer = client.raw(f"BREW {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert status_of(answer) == 405
+    assert f"\r\nAllow: {allowed}\r\n".encode() in answer
+    assert b"BREW is not done here" in answer
+
+
+@pytest.mark.parametrize("line", [b"BREW /%zz HTTP/1.1", b"BREW /a", b"BR(EW /a HTTP/1.1", b"BREW /\xff HTTP/1.1"])
+def test_a_method_that_nobody_knows_in_a_line_that_is_none_is_400(client: Client, line: bytes) -> None:
+    assert status_of(client.raw(line + b"\r\nHost: localhost\r\n\r\n")) == 400
 
 
 def test_no_answer_invites_other_origins(client: Client) -> None:
