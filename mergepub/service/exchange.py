@@ -50,7 +50,7 @@ class Service:
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings = settings
         self.store = store
-        self.metrics = Metrics()
+        self.metrics = Metrics(alone=settings.workers == 1)
         self.verifying = asyncio.Lock()
         self.pool: Executor = ThreadPoolExecutor(settings.limits.threads, thread_name_prefix="store")
         self.request_time = Patience(settings.limits.request_time)

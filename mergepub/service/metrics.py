@@ -1,4 +1,8 @@
-"""Counters of one worker, in the text format of Prometheus. Updated from the event loop only, so without locks."""
+"""Counters of one worker, in the text format of Prometheus. Updated from the event loop only, so without locks.
+
+Where several workers serve, whoever asks is answered by any of them: each labels its series with its process, so that
+they are never taken for one another's; sums over all are the reader's.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,9 @@ METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 class Metrics:
     """What this process has served since it started."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, alone: bool = True) -> None:
+        """``alone``: no other worker serves."""
+        self._label = "" if alone else f'worker="{os.getpid()}"'
         self.in_flight = 0
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._buckets: Counter[tuple[str, int]] = Counter()
@@ -43,7 +49,14 @@ class Metrics:
             *_family("mergepub_body_bytes_total", "counter", "Bytes of bodies.", self._byte_rows()),
             *self._histogram(),
         ]
-        return "\n".join(lines) + "\n"
+        return "\n".join(map(self._labelled, lines)) + "\n"
+
+    def _labelled(self, line: str) -> str:
+        if line.startswith("#") or not self._label:
+            return line
+        series, _, value = line.rpartition(" ")
+        name, _, labels = series.partition("{")
+        return f"{name}{{{self._label}{',' if labels else '}'}{labels} {value}"
 
     def _request_rows(self) -> list[tuple[str, float]]:
         rows = sorted(self._requests.items())

@@ -136,6 +136,8 @@ def test_several_workers_share_the_socket_and_end_together(store: str, program: 
         while len(workers) < 2 and time.monotonic() < end:
             workers.add(worker_of(client))
         assert len(workers) == 2
+        series = re.findall(rb"^[a-z]\S*", client.get("/-/metrics").body, re.MULTILINE)
+        assert all(re.search(rb'[{]worker="\d+"[,}]', each) for each in series)
         assert service.stop() == 0
         assert "Traceback" not in service.log
     finally:
@@ -175,7 +177,7 @@ def test_a_worker_that_is_killed_is_replaced(store: str) -> None:
 
 def worker_of(client: Client) -> int:
     """The process that answers."""
-    found = re.search(rb"^mergepub_worker (\d+)$", client.get("/-/metrics").body, re.MULTILINE)
+    found = re.search(rb"^mergepub_worker\S* (\d+)$", client.get("/-/metrics").body, re.MULTILINE)
     assert found
     return int(found[1])
 
