@@ -143,8 +143,10 @@ class ServiceProtocol(HttpToolsProtocol):
 
     def eof_received(self) -> bool | None:  # type: ignore[override]  # asyncio takes either
         """The client sends nothing more: a whole request is still answered, a lingering connection has lingered."""
-        if self._lingering and self._lingering.is_closing():
-            self._lingering.finish()
+        if self._lingering:
+            self._lingering.flush()  # an answer that was written in this turn: the socket closes now
+            if self._lingering.is_closing():
+                self._lingering.finish()
         if self.cycle and not self.cycle.response_complete and not self.receives_body():
             self.cycle.keep_alive = False
             return True
@@ -337,15 +339,16 @@ class _Lingering:
     def write(self, data: bytes) -> None:
         """Send ``data`` at the end of this turn of the loop, with whatever else is written until then."""
         if not self._pending:
-            self._protocol.loop.call_soon(self._flush)
+            self._protocol.loop.call_soon(self.flush)
         self._pending.append(data)
 
     def writelines(self, pieces: Iterable[bytes]) -> None:
         """Send ``pieces`` now."""
-        self._flush()
+        self.flush()
         self._transport.writelines(pieces)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send what is written now, not at the end of the turn."""
         pending, self._pending = self._pending, []
         if pending:
             self._transport.writelines(pending)
@@ -356,7 +359,7 @@ class _Lingering:
             self.finish()
             return
         self._closing = True
-        self._flush()
+        self.flush()
         self._transport.resume_reading()
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -373,7 +376,7 @@ class _Lingering:
     def finish(self) -> None:
         """Close the socket once what was written is sent."""
         self._closing = True
-        self._flush()
+        self.flush()
         self._transport.close()
         self._expect_end(self._transport.get_write_buffer_size())
 

@@ -176,6 +176,14 @@ def test_what_is_not_http_is_400_in_the_form_of_every_refusal(client: Client, re
     assert b"Traceback" not in answer
 
 
+def test_who_says_goodbye_with_the_request_is_answered(client: Client) -> None:
+    for target in ("//", "/-/health", fresh_path()) * 10:
+        with client.connect() as connection:
+            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            connection.shutdown(socket.SHUT_WR)
+            assert status_of(read_all(connection)) in (200, 400, 404)
+
+
 def test_another_version_of_http_is_505(client: Client) -> None:
     assert status_of(client.raw(b"GET /-/health HTTP/9.9\r\nHost: localhost\r\n\r\n")) == 505
     assert status_of(client.raw(b"GET /-/health HTTP/1.0\r\n\r\n")) == 200
