@@ -190,11 +190,7 @@ class _Pair:
     def _beside(self, insertion: Hunk, inserting: bytes, hunk: Hunk, body: bytes) -> int:
         if not insertion_fits(self.base, insertion, hunk, body):
             return _CLASH
-        if _already_holds(insertion, inserting, hunk, body):
-            return _ONE_COPY
-        # Where the body has the inserted lines from there on, beyond the hunk, they would stand twice.
-        doubled = insertion[0] == hunk[0] and body.startswith(inserting[insertion[2] : insertion[3]], hunk[2])
-        return _CLASH if doubled else _APART
+        return _ONE_COPY if _already_holds(insertion, inserting, hunk, body) else _APART
 
     def more(self, ours: Sequence[Hunk], i: int, theirs: Sequence[Hunk], j: int, relation: int) -> tuple[int, int, int]:
         """Where the group of hunks ends on each side that is known up to the hunks before i and j; its worst relation.

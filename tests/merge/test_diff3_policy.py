@@ -175,6 +175,11 @@ def test_an_insertion_that_could_stand_higher_does_not_conflict_with_one_that_ca
     )
 
 
+def test_a_line_inserted_beside_an_edited_one_stands_though_the_next_line_of_the_other_side_is_the_same() -> None:
+    base = text("first", "", "last")
+    assert clean(base, text("", "first", "", "last"), text("FIRST", "", "last")) == text("", "FIRST", "", "last")
+
+
 def test_an_insertion_keeps_its_place_where_a_higher_one_would_let_a_line_stand_twice() -> None:
     base = text("first", "", "last")
     ours = text("FIRST", "", "a new paragraph", "", "last")
