@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -55,6 +56,13 @@ class Captures:
 
     def refs(self) -> Sequence[str]:
         return self.kept
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    """A directory whose name is short: the path of a socket has 107 bytes at most, and some stand far below this."""
+    with tempfile.TemporaryDirectory(prefix="mp-") as folder:
+        yield Path(folder)
 
 
 def in_office(state: State, scene: Callable[[Office], Awaitable[T]], data: Path = Path("/nowhere")) -> T:
@@ -144,7 +152,7 @@ def test_a_report_whose_event_is_taken_is_in_quarantine_and_its_receipt_stands(s
 
 
 def test_evidence_whose_time_is_over_or_that_no_report_names_is_released(
-    state: State, hands: Hands, tmp_path: Path
+    state: State, hands: Hands, data: Path
 ) -> None:
     run, other = started(state), started(state)
     stray = f"evidence-{reporting.reserve(state, other, REPORT).id}"
@@ -163,13 +171,13 @@ def test_evidence_whose_time_is_over_or_that_no_report_names_is_released(
         office.root.close()
         return receipt
 
-    receipt = in_office(state, scene, tmp_path)
+    receipt = in_office(state, scene, data)
     assert captures.released == [stray, receipt["evidence_ref"]]
     assert reporting.evidence_list(state) == []
 
 
 def test_what_another_store_left_in_the_directory_stays_until_its_time_is_over(
-    state: State, hands: Hands, tmp_path: Path
+    state: State, hands: Hands, data: Path
 ) -> None:
     ended = started(state)
     state.end(ended.id)
@@ -193,7 +201,7 @@ def test_what_another_store_left_in_the_directory_stays_until_its_time_is_over(
         office.root.close()
         return left
 
-    assert in_office(state, scene, tmp_path) == ["run-of-others", "evidence-report-of-others"]
+    assert in_office(state, scene, data) == ["run-of-others", "evidence-report-of-others"]
 
 
 @pytest.mark.parametrize("seen", [None, frozenset({"/docs/b", "/docs/a"})], ids=["never looked at", "looked at before"])
@@ -280,8 +288,8 @@ def test_a_fault_of_the_store_is_unavailable_and_a_defect_is_internal(state: Sta
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "coord3.sock"
+def place(data: Path) -> Path:
+    return data / "coord3.sock"
 
 
 @pytest.fixture
