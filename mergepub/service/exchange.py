@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from mergepub.service import logs
 from mergepub.service.access import ANYBODY, Access, Caller
 from mergepub.service.hand import Hand
 from mergepub.service.metrics import Metrics
@@ -57,9 +58,13 @@ class Service:
         self.body_time = Patience(settings.limits.body_time)
         lanes = store.lanes if isinstance(store, SqlStore) else 0
         self._hands = [Hand(settings.store_url, settings.limits.body) for _ in range(lanes)]
-        self._writer = Writer([hand.write for hand in self._hands])
+        self._writer = Writer([hand.write for hand in self._hands], self._lost)
         tokens = token_store(store)
         self.access = Access(partial(self.call, tokens.load) if tokens else None, settings.token_poll)
+
+    def _lost(self, error: Exception) -> None:
+        said = f"a process that makes transactions was lost, the next write starts another: {logs.where(error)}"
+        logs.write(self.settings.log_format, "error", said=said)
 
     async def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Run a blocking call of the store in the pool, whose size bounds how many there are at a time."""

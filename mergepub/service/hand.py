@@ -49,6 +49,8 @@ class Hand:
         Raises:
             OSError, EOFError: the process was lost; nobody knows what was written.
         """
+        if self._process is not None and self._process.poll() is not None:
+            await self.close()  # it ended with nothing to do: nothing is unknown
         if self._process is None:
             await self._begin()
         try:

@@ -27,8 +27,10 @@ _Waiting = tuple[str, "Call", "asyncio.Future[Answer]"]
 class Writer:
     """The writes of one worker, made by as many ``hands`` as there may be transactions at a time."""
 
-    def __init__(self, hands: Hands) -> None:
+    def __init__(self, hands: Hands, lost: Callable[[Exception], object] = lambda _: None) -> None:
+        """For these hands; ``lost`` is told why one of them gave no answer."""
         self._free = list(hands)
+        self._lost = lost
         self._under_way: set[asyncio.Task[None]] = set()
         self._waiting: list[_Waiting] = []
         self._busy: set[str] = set()  # the paths in transactions under way
@@ -71,7 +73,8 @@ class Writer:
     async def _transact(self, batch: Sequence[_Waiting], hand: Any) -> None:
         try:
             answers = await hand([call for _, call, _ in batch])
-        except Exception:  # whatever it was, nobody knows what was written
+        except Exception as error:  # whatever it was, nobody knows what was written
+            self._lost(error)
             said = "the service failed while it wrote; repeat the write as it is"
             answers = [(None, UnknownOutcomeError(said)) for _ in batch]
         self._free.append(hand)

@@ -196,7 +196,35 @@ def test_a_hand_that_breaks_leaves_nobody_without_an_answer(store: SqliteStore) 
     assert all(isinstance(answer, UnknownOutcomeError) for answer in in_loop(work))
 
 
-def test_a_process_that_is_killed_leaves_an_open_outcome_and_the_next_write_has_a_new_one(store: SqliteStore) -> None:
+def test_a_process_that_is_killed_at_work_leaves_an_open_outcome_and_the_next_write_has_a_new_one(
+    store: SqliteStore,
+) -> None:
+    hand = Hand(store.url, 1 << 20)
+    told: list[Exception] = []
+    writer = Writer([hand.write], told.append)
+
+    async def work() -> list[Any]:
+        first = await writer.write("/a", created("/a"))
+        assert hand._process is not None
+        hand._process.send_signal(signal.SIGSTOP)
+        waiting = asyncio.gather(*written(writer, created("/b")), return_exceptions=True)
+        await asyncio.sleep(0)
+        while not writer._under_way:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # it is on its way now
+        hand._process.kill()
+        lost = (await waiting)[0]
+        again = await writer.write("/c", created("/c"))
+        await hand.close()
+        return [first, lost, again]
+
+    first, lost, again = in_loop(work)
+    assert (first.version, again.version) == (Version(1, "1", "1"),) * 2
+    assert isinstance(lost, UnknownOutcomeError)
+    assert len(told) == 1
+
+
+def test_a_process_that_was_killed_with_nothing_to_do_leaves_nothing_open(store: SqliteStore) -> None:
     hand = Hand(store.url, 1 << 20)
     writer = Writer([hand.write])
 
@@ -205,14 +233,11 @@ def test_a_process_that_is_killed_leaves_an_open_outcome_and_the_next_write_has_
         assert hand._process is not None
         hand._process.kill()
         hand._process.wait(PATIENCE)
-        lost = (await asyncio.gather(*written(writer, created("/b")), return_exceptions=True))[0]
-        again = await writer.write("/b", created("/b"))
+        second = await writer.write("/b", created("/b"))
         await hand.close()
-        return [first, lost, again]
+        return [first, second]
 
-    first, lost, again = in_loop(work)
-    assert (first.version, again.version) == (Version(1, "1", "1"),) * 2
-    assert isinstance(lost, UnknownOutcomeError)
+    assert [answer.version for answer in in_loop(work)] == [Version(1, "1", "1")] * 2
 
 
 def test_a_process_ends_with_its_socket_and_not_before_whoever_stops_the_service_as_a_whole(store: SqliteStore) -> None:
